@@ -1,0 +1,117 @@
+"""Settings: read from the environment and `.env`, validated once at start, free of torch.
+
+Owns every name in `.env.example`. A bad value or combination raises `ConfigError` with a sentence that says
+what to set; values of secrets are never printed.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from app.errors import ConfigError
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class LadderSettings(BaseSettings):
+    """Thresholds of the authority ladder (`app/domain/ladder.py`)."""
+
+    model_config = SettingsConfigDict(env_prefix="LADDER_", env_file=".env", extra="ignore")
+
+    graduate_after_uses: int = Field(8, ge=1, description="replies that used a memory line before it may graduate")
+    graduate_after_sessions: int = Field(2, ge=1, description="different conversations that used the line")
+    graduate_min_examples: int = Field(1, ge=1, description="approved examples a line needs before it may graduate")
+    graduate_after_failures: int = Field(3, ge=1, description="replies that broke the line although it was in the prompt")
+    min_confidence: float = Field(0.6, ge=0, le=1, description="below this a classification is asked, not acted upon")
+    train_min_prompts: int = Field(3, ge=1, description="consented prompts of the person a training needs")
+    train_cooldown_s: int = Field(3600, ge=0, description="least seconds between two trainings of one person")
+
+
+class Settings(BaseSettings):
+    """Everything an operator can set; each field is one line of `.env.example`."""
+
+    model_config = SettingsConfigDict(env_file=".env", extra="ignore")
+
+    mentee_home: Path = Field(Path("var"), description="where the embedded parts keep their data")
+    mentee_host: str = Field("127.0.0.1", description="address the gateway listens on")
+    mentee_port: int = Field(8080, ge=1, le=65535, description="port of web chat and panel")
+    public_url: str | None = Field(None, description="address under which people reach the gateway (https://...)")
+    mentee_secret: SecretStr | None = Field(None, description="key for dedupe and tokens; made at first start if unset")
+    language: Literal["en", "ko"] = Field("en", description="language where nothing else tells")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    database_url: SecretStr | None = Field(None, description="postgresql://...; unset: the embedded PostgreSQL")
+    broker_url: SecretStr | None = Field(None, description="redis://...; unset: the embedded Valkey")
+    vllm_base_url: str | None = Field(None, description="http://host:8000; unset: the embedded vLLM")
+    vllm_api_key: SecretStr | None = None
+    vllm_port: int = Field(8100, ge=1, le=65535, description="port of the embedded vLLM (loopback)")
+    postgres_port: int = Field(8132, ge=1, le=65535, description="port of the embedded PostgreSQL (loopback)")
+    valkey_port: int = Field(8179, ge=1, le=65535, description="port of the embedded Valkey (loopback)")
+    model: str = Field("smollm2-135m", description="base profile, see app/domain/profiles.py")
+    allow_download: bool = Field(False, description="fetch a base model that is not bundled")
+
+    judge_base_url: str | None = None
+    judge_model: str | None = None
+    judge_api_key: SecretStr | None = None
+
+    telegram_bot_token: SecretStr | None = None
+    telegram_base_url: str = "https://api.telegram.org/bot"
+    telegram_mode: Literal["polling", "webhook"] = "polling"
+    telegram_webhook_secret: SecretStr | None = None
+
+    raw_body_days: int = Field(3, ge=1, description="days that raw updates are kept")
+    model_timeout_s: float = Field(120.0, gt=0, description="longest wait for the next token of a reply")
+    max_reply_tokens: int = Field(256, ge=1)
+    max_input_chars: int = Field(8000, ge=1, description="longer messages are refused with a sentence")
+    session_idle_minutes: int = Field(30, ge=1)
+    session_max_hours: int = Field(24, ge=1)
+    retries_on_correction: int = Field(3, ge=0, le=8, description="rewrites sampled when a reply is corrected")
+
+    ladder: LadderSettings = Field(default_factory=LadderSettings)
+
+    @model_validator(mode="after")
+    def _combinations(self) -> Self:
+        if bool(self.judge_base_url) != bool(self.judge_model):
+            message = "set JUDGE_BASE_URL and JUDGE_MODEL together, or neither"
+            raise ValueError(message)
+        if self.telegram_mode == "webhook" and not (self.public_url and self.telegram_webhook_secret):
+            message = "TELEGRAM_MODE=webhook needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET"
+            raise ValueError(message)
+        if self.telegram_webhook_secret and len(self.telegram_webhook_secret.get_secret_value()) < 16:  # noqa: PLR2004
+            message = "TELEGRAM_WEBHOOK_SECRET needs at least 16 characters"
+            raise ValueError(message)
+        if self.mentee_secret and len(self.mentee_secret.get_secret_value()) < 32:  # noqa: PLR2004
+            message = "MENTEE_SECRET needs at least 32 characters"
+            raise ValueError(message)
+        return self
+
+    @property
+    def beyond_loopback(self) -> bool:
+        """Whether people on other machines can reach the gateway; then a newcomer needs an invitation."""
+        return self.mentee_host not in LOOPBACK or self.public_url is not None
+
+
+@lru_cache
+def load() -> Settings:
+    """Return the validated settings.
+
+    Raises:
+        ConfigError: a value is missing, malformed or contradicts another.
+    """
+    return _read()
+
+
+def _read() -> Settings:
+    try:
+        return Settings()
+    except ValidationError as error:
+        raise ConfigError("; ".join(_sentence(e["loc"], e["msg"]) for e in error.errors())) from error
+
+
+def _sentence(loc: tuple[int | str, ...], message: str) -> str:
+    name = "_".join(str(part) for part in loc).upper()
+    text = message.removeprefix("Value error, ")
+    return f"{name}: {text}" if name else text

@@ -1,0 +1,139 @@
+"""The exception tree. A class's docstring is its default message; `status` is its HTTP answer and
+`retryable` says whether the same call may succeed later. Knows nothing of the layers that raise it.
+"""
+
+from typing import ClassVar
+
+
+class MenteeError(Exception):
+    """Something went wrong in Mentee."""
+
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+
+class ConfigError(MenteeError):
+    """A setting is missing or contradicts another; the message says what to set."""
+
+
+class NotFoundError(MenteeError):
+    """There is no such thing, or it is not yours: both look the same."""
+
+    status = 404
+
+
+class ForbiddenError(MenteeError):
+    """You may not do this."""
+
+    status = 403
+
+
+class UnauthenticatedError(MenteeError):
+    """Please sign in first."""
+
+    status = 401
+
+
+class InvalidInputError(MenteeError):
+    """The input cannot be used; the message names what is wrong with it."""
+
+    status = 400
+
+
+class ConflictError(MenteeError):
+    """Somebody else changed this first."""
+
+    status = 409
+
+
+class PausedError(MenteeError):
+    """This step is paused by an operator."""
+
+    status = 503
+    retryable = True
+
+
+class StoreUnavailableError(MenteeError):
+    """The database cannot be reached."""
+
+    status = 503
+    retryable = True
+
+
+class ModelError(MenteeError):
+    """The model server gave no usable answer."""
+
+    status = 502
+    retryable = True
+
+
+class ModelUnavailableError(ModelError):
+    """The model server cannot be reached or did not answer in time."""
+
+    status = 503
+
+
+class ModelBadAnswerError(ModelError):
+    """The model server answered, but not in the form its API promises."""
+
+
+class ModelRequestError(ModelError):
+    """The model server refused the request as wrong; sending it again will not help."""
+
+    retryable = False
+
+
+class AdapterUnknownError(ModelError):
+    """The model server does not have this adapter loaded."""
+
+    status = 404
+
+
+class JudgeUnavailableError(MenteeError):
+    """The judge gave no verdict; the item stays unscored."""
+
+    status = 503
+    retryable = True
+
+
+class DeliveryError(MenteeError):
+    """The platform did not take the message."""
+
+    retryable = False
+
+
+class DeliveryRetryError(DeliveryError):
+    """The platform asks to try again later."""
+
+    retryable = True
+
+    def __init__(self, message: str | None = None, retry_after_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class DeliveryUncertainError(DeliveryError):
+    """The platform may have taken the message, but its answer was lost; sending again may double it."""
+
+
+class RecipientGoneError(DeliveryError):
+    """The person blocked the bot or the chat is gone."""
+
+
+class ArtifactError(MenteeError):
+    """An adapter directory is truncated, foreign, of the wrong base or rank, or badly named."""
+
+
+class GateError(MenteeError):
+    """A gate could not be measured, so the candidate is not served."""
+
+
+class TrainingStoppedError(MenteeError):
+    """A training run stopped before a checkpoint was written; the message says why."""
+
+
+class PartError(MenteeError):
+    """An embedded part could not be started; the message says what to do."""
