@@ -1,0 +1,1 @@
+"""The panel: auth, session, views, templates."""

@@ -1,0 +1,1 @@
+"""Outbound calls: HTTP, vLLM, judge."""

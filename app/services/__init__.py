@@ -1,0 +1,1 @@
+"""One file is one step of the road from update to release."""

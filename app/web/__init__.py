@@ -1,0 +1,1 @@
+"""HTTP in: middleware, webhooks, health, the OpenAI-compatible API."""

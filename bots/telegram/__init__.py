@@ -1,0 +1,1 @@
+"""The Telegram channel: receive, parse, render, send."""

@@ -1,0 +1,1 @@
+"""The built-in web chat: receive, parse, render, send."""

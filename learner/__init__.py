@@ -1,0 +1,1 @@
+"""What turns consented feedback into adapters: scoring, data sets, training, gates, serving."""

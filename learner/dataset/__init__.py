@@ -1,0 +1,1 @@
+"""From consented feedback to an immutable snapshot: admit, scrub, freeze."""

@@ -1,0 +1,1 @@
+"""The gates an adapter passes before anyone is served by it."""

@@ -1,0 +1,1 @@
+"""Verdicts on replies: prompt, judge, vote, hint."""

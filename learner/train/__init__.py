@@ -1,0 +1,1 @@
+"""The training loop and its LoRA models; runs in a process of its own."""
