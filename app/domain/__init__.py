@@ -1,1 +1,1 @@
-"""Pure rules; no I/O and no framework."""
+"""Pure rules of Mentee: no aiohttp, telegram, twilio, celery, sqlalchemy or torch in here."""

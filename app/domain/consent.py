@@ -1,0 +1,57 @@
+"""Consent: purposes, events, and what a person allows at a moment. The log is the truth; this reads it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Self
+
+NOTICE_VERSION = "1"
+
+
+class Purpose(StrEnum):
+    """What a consent is for; each is asked and withdrawn apart."""
+
+    SERVICE = "service"
+    MEMORY = "memory"
+    PERSONAL_TRAINING = "personal_training"
+    SHARED_TRAINING = "shared_training"
+    HUMAN_REVIEW = "human_review"
+    OUTSIDE_JUDGE = "outside_judge"
+
+
+OPTIONAL = tuple(p for p in Purpose if p is not Purpose.SERVICE)
+GRANTING = frozenset({"given", "renewed"})
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentEvent:
+    """One answer: `event` is given, refused, withdrawn, expired or renewed."""
+
+    purpose: Purpose
+    event: str
+    at: datetime
+    notice_version: str = NOTICE_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Consents:
+    """What a person allows now."""
+
+    allowed: frozenset[Purpose]
+    answered: frozenset[Purpose] = frozenset()
+
+    @classmethod
+    def of(cls, events: Iterable[ConsentEvent]) -> Self:
+        """Return the state after `events`, the last of each purpose deciding."""
+        latest = {e.purpose: e for e in sorted(events, key=lambda e: e.at)}
+        allowed = frozenset(p for p, e in latest.items() if e.event in GRANTING)
+        return cls(allowed, frozenset(latest))
+
+    def allows(self, purpose: Purpose) -> bool:
+        """Whether `purpose` is allowed."""
+        return purpose in self.allowed
+
+    def document(self) -> dict[str, bool]:
+        """Return every purpose with its state, as captured beside feedback."""
+        return {p.value: p in self.allowed for p in Purpose}

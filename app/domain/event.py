@@ -1,0 +1,99 @@
+"""What came in, after parsing: one frozen event per thing a person did, the same for every channel.
+
+Knows nothing of a platform's wire format: a channel's `parse` turns raw bytes into these.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+ChatKind = Literal["private", "group", "channel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who did it. `external_id` is the channel's stable id; None for anonymous admins and channel posts."""
+
+    external_id: str | None
+    alias: str | None = None
+    name: str | None = None
+    language: str | None = None
+    automated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChatAddress:
+    """Where it happened: the platform's chat id, the topic (`""` for none), and how many people may read it."""
+
+    external_id: str
+    thread: str = ""
+    kind: ChatKind = "private"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The part every event shares."""
+
+    chat: ChatAddress
+    sender: Sender
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent(Event):
+    """A person wrote something.
+
+    `reply_to` and `quote` point at a bot message (provider id) and the quoted part of it; `addressed` tells in a group
+    whether the bot was mentioned, replied to or commanded; `media` names what else was attached.
+    """
+
+    message_id: str = ""
+    text: str = ""
+    reply_to: str | None = None
+    quote: str | None = None
+    forwarded: bool = False
+    addressed: bool = True
+    media: str | None = None
+    command: str | None = None
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EditEvent(Event):
+    """A person changed an earlier message of theirs."""
+
+    message_id: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PressEvent(Event):
+    """A person pressed a button; `data` is what we put there, forgeable by anyone who sees the message."""
+
+    press_id: str = ""
+    message_id: str | None = None
+    data: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReactionEvent(Event):
+    """A person's emoji on a message, as the whole new set (empty: taken back)."""
+
+    message_id: str = ""
+    emoji: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipEvent(Event):
+    """The person blocked (`gone`) or came back to (`here`) the bot, or the chat moved to another id."""
+
+    change: Literal["gone", "here", "moved"] = "here"
+    new_chat_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredEvent(Event):
+    """Authentic, understood, and by rule not answered; `reason` says which rule."""
+
+    reason: str = ""
+
+
+AnyEvent = MessageEvent | EditEvent | PressEvent | ReactionEvent | MembershipEvent | IgnoredEvent

@@ -1,0 +1,85 @@
+"""From person to prompt: the messages that the model sees, windowed to its context by a stated rule.
+
+The rule: system prompt with memory, then memory's examples as turns (a small model follows examples, not bare
+instructions), then the latest turns of the session that fit, whole turns only, then the new message. Memory is never
+dropped for history; a message that alone does not fit is refused before it comes here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
+from app.domain.memory import MemoryLine
+
+PROMPT_VERSION = "1"
+# A token is at least this many UTF-8 bytes on average for the tokenizers we serve; used only to window history.
+BYTES_PER_TOKEN = 3.0
+MAX_EXAMPLES_PER_LINE = 2
+
+
+class ChatMessage(TypedDict):
+    """One message in the form of the OpenAI chat API."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """An earlier exchange of the same session."""
+
+    user: str
+    reply: str
+
+
+def estimate_tokens(text: str) -> int:
+    """Return a careful estimate of the tokens in `text`, template overhead included."""
+    return int(len(text.encode()) / BYTES_PER_TOKEN) + 8
+
+
+def system_text(identity_prompt: str, memory: Sequence[MemoryLine]) -> str:
+    """Return the system prompt with the person's memory lines."""
+    if not memory:
+        return identity_prompt
+    lines = "\n".join(f"- {line.text}" for line in memory)
+    return f"{identity_prompt}\n\nWhat this person asked you to keep in mind:\n{lines}"
+
+
+def example_messages(memory: Sequence[MemoryLine]) -> list[ChatMessage]:
+    """Return the lines' approved examples as earlier exchanges."""
+    pairs = [example for line in memory for example in line.examples[-MAX_EXAMPLES_PER_LINE:]]
+    return [message for pair in pairs for message in exchange(pair.prompt, pair.good)]
+
+
+def exchange(user: str, reply: str) -> list[ChatMessage]:
+    """Return a question and its answer as two messages."""
+    return [ChatMessage(role="user", content=user), ChatMessage(role="assistant", content=reply)]
+
+
+def build(
+    identity_prompt: str,
+    memory: Sequence[MemoryLine],
+    history: Sequence[PastTurn],
+    message: str,
+    *,
+    budget_tokens: int,
+) -> list[ChatMessage]:
+    """Return the messages for the model.
+
+    Args:
+        identity_prompt: the bot's system prompt.
+        memory: the person's active lines; empty without consent, in groups, and for graduated lines.
+        history: earlier turns of the session, oldest first.
+        message: the new message.
+        budget_tokens: the model's context less the longest reply.
+    """
+    head = [ChatMessage(role="system", content=system_text(identity_prompt, memory)), *example_messages(memory)]
+    spent = sum(estimate_tokens(m["content"]) for m in head) + estimate_tokens(message)
+    kept: list[ChatMessage] = []
+    for past in reversed(history):
+        cost = estimate_tokens(past.user) + estimate_tokens(past.reply)
+        if spent + cost > budget_tokens:
+            break
+        spent += cost
+        kept = [*exchange(past.user, past.reply), *kept]
+    return [*head, *kept, ChatMessage(role="user", content=message)]

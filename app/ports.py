@@ -1,0 +1,157 @@
+"""The doors to the outside as Protocols: what services ask of a channel, a model, a judge. Implementations live in
+`bots/` and `app/clients/`; the conformance tests run against the fake and the real one.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from app.domain.event import AnyEvent, ChatAddress
+from app.domain.outgoing import Content
+from app.domain.prompt import ChatMessage
+
+ReplyMode = Literal["push", "in_response", "single_callback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a channel can do; the dialogue adapts to it.
+
+    `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
+    edits while a reply streams (None: the reply is shown when it is finished).
+    """
+
+    buttons: bool = True
+    edits: bool = True
+    reactions: bool = False
+    typing: bool = False
+    files: bool = False
+    max_units: int = 4096
+    live_edit_s: float | None = None
+    reply_mode: ReplyMode = "push"
+
+
+class Channel(Protocol):
+    """One bot account on one platform: parse what came in, split, render and send what goes out."""
+
+    name: str
+    capabilities: Capabilities
+
+    def parse(self, body: bytes) -> Sequence[AnyEvent]:
+        """Return what `body` says. Raises `InvalidInputError` when it is authentic but unusable (→ quarantine)."""
+        ...
+
+    def split(self, text: str) -> Sequence[str]:
+        """Return the parts of a Markdown text, each within the channel's limit once rendered; at least one."""
+        ...
+
+    async def send(self, chat: ChatAddress, content: Content) -> str:
+        """Send a new message; return the platform's id for it. Raises the `DeliveryError` family."""
+        ...
+
+    async def edit(self, chat: ChatAddress, message_id: str, content: Content) -> None:
+        """Make a sent message show `content`; already showing it is success. Raises the `DeliveryError` family."""
+        ...
+
+    async def typing(self, chat: ChatAddress) -> None:
+        """Show that an answer is on its way; failure does not matter and is swallowed by the channel."""
+        ...
+
+    async def answer_press(self, press_id: str, note: str) -> None:
+        """Tell the platform that a button press arrived, with a short note; too late is no failure."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn. Learnable turns use top_p 1 and no penalties, so that stored logprobs are the policy's own."""
+
+    temperature: float = 0.7
+    top_p: float = 1.0
+    max_tokens: int = 256
+    seed: int | None = None
+    priority: int = 0
+
+    def document(self) -> dict[str, float | int | None]:
+        """Return the JSON form kept with the turn."""
+        return {
+            "temperature": self.temperature,
+            "top_p": self.top_p,
+            "max_tokens": self.max_tokens,
+            "seed": self.seed,
+            "logprobs_mode": None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A finished reply. `logprobs` are the server's processed logprobs, one per response token; both lists are empty
+    when the server gives none, and such a turn is not learnable."""
+
+    text: str
+    finish_reason: str
+    model: str
+    prompt_token_ids: tuple[int, ...] = ()
+    token_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """One piece of a streamed reply; the last one carries the `completion`."""
+
+    text: str = ""
+    completion: Completion | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A name the model server answers to, and the base it stands on (None for the base itself)."""
+
+    name: str
+    parent: str | None = None
+    root: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLogprobs:
+    """Token ids of a prompt and the log-probability of each given those before it (the first has none: 0 positions skipped)."""
+
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...] = field(default_factory=tuple)
+
+
+class Model(Protocol):
+    """An OpenAI-compatible server with vLLM's extensions. `model` is the base's served name or an adapter's name."""
+
+    def stream(self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str) -> AsyncIterator[Delta]:
+        """Yield the reply piece by piece, the completion last. Raises the `ModelError` family."""
+        ...
+
+    async def complete(
+        self,
+        model: str,
+        messages: Sequence[ChatMessage],
+        sampling: Sampling,
+        *,
+        salt: str,
+        schema: dict[str, object] | None = None,
+    ) -> Completion:
+        """Return a whole reply, by `schema` in JSON where given."""
+        ...
+
+    async def prompt_logprobs(self, model: str, token_ids: Sequence[int], *, salt: str) -> PromptLogprobs:
+        """Return the log-probabilities of a given token sequence."""
+        ...
+
+    async def models(self) -> Sequence[ServedModel]:
+        """Return what the server answers to now."""
+        ...
+
+    async def load_adapter(self, name: str, path: str) -> None:
+        """Load the adapter directory `path` under `name`; already loaded is success."""
+        ...
+
+    async def unload_adapter(self, name: str) -> None:
+        """Forget the adapter `name`; not loaded is success."""
+        ...

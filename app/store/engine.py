@@ -1,0 +1,69 @@
+"""Connections to PostgreSQL. Knows no tables.
+
+A cancelled task must not leave a half-used connection in the pool: commits are shielded, and SQLAlchemy discards a
+connection that was cancelled in mid-query.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from app.errors import StoreUnavailableError
+
+_URL_PREFIXES = ("postgresql://", "postgres://")
+
+Tx = AsyncConnection
+
+
+def async_url(url: str) -> str:
+    """Return `url` with the asyncpg driver named."""
+    for prefix in _URL_PREFIXES:
+        if url.startswith(prefix):
+            return "postgresql+asyncpg://" + url.removeprefix(prefix)
+    return url
+
+
+class Store:
+    """The door to the database: one pool, one transaction per `begin()`."""
+
+    def __init__(self, url: str, *, pool_size: int = 10) -> None:
+        """Prepare the pool; nothing connects yet.
+
+        Args:
+            url: `postgresql://user:password@host:port/database`.
+            pool_size: most connections kept; as many again may open under load.
+        """
+        self._engine: AsyncEngine = create_async_engine(
+            async_url(url), pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True, pool_timeout=10
+        )
+
+    @asynccontextmanager
+    async def begin(self) -> AsyncIterator[Tx]:
+        """Open a transaction; commit at the end, roll back on an error.
+
+        Raises:
+            StoreUnavailableError: the database is away or refuses connections.
+        """
+        try:
+            async with self._engine.connect() as connection:
+                yield connection
+                await asyncio.shield(connection.commit())
+        except (OSError, InterfaceError, OperationalError, asyncpg.PostgresConnectionError) as error:
+            raise StoreUnavailableError from error
+        except DBAPIError as error:
+            if error.connection_invalidated:
+                raise StoreUnavailableError from error
+            raise
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._engine.dispose()
+
+    @property
+    def engine(self) -> AsyncEngine:
+        """The engine, for migrations and tests."""
+        return self._engine

@@ -1,0 +1,66 @@
+"""Logs and metrics without anything a person wrote: JSON lines, event names `subject:object:action`, no tokens.
+
+Knows which libraries print secrets (httpx prints the bot token in URLs) and keeps them quiet.
+"""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+QUIET = ("httpx", "httpcore", "aiohttp.access", "telegram.Bot", "telegram.ext", "twilio", "sqlalchemy.engine", "asyncio")
+_OWN = ("event", "fields")
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line: time, level, logger, event, and the fields given with it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line; an exception is named by type and place, never by its message, which may hold user text."""
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        line |= getattr(record, "fields", {})
+        if record.exc_info and record.exc_info[0]:
+            line["error"] = record.exc_info[0].__name__
+            line["where"] = _place(record)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _place(record: logging.LogRecord) -> str:
+    trace = record.exc_info[2] if record.exc_info else None
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace else ""
+
+
+def configure(level: str) -> None:
+    """Send every log line of this process to stderr as JSON at `level`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class Log:
+    """A logger whose events carry fields: `log.info("turn:reply:sent", turn=turn_id)`."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(name)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Log what happened."""
+        self._logger.info(event, extra={"fields": fields})
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Log what an operator should know."""
+        self._logger.warning(event, extra={"fields": fields})
+
+    def error(self, event: str, error: BaseException | None = None, **fields: object) -> None:
+        """Log what went wrong, by the error's type and place."""
+        exc_info = (type(error), error, error.__traceback__) if error else None
+        self._logger.error(event, exc_info=exc_info, extra={"fields": fields})

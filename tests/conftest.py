@@ -1,0 +1,69 @@
+"""What every tier shares: a real PostgreSQL started once a run, a fresh migrated database for each test that asks."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+from app.store import Store
+
+from tests.support.postgres import throwaway_postgres
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """The address of a server that this run started, with `{}` where the database's name goes."""
+    if given := os.environ.get("MENTEE_TEST_DATABASE_SERVER"):
+        yield given
+        return
+    with throwaway_postgres() as url:
+        yield url
+
+
+async def _execute(url: str, *statements: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(scope="session")
+def template_database(postgres_url: str) -> str:
+    """A database that the migrations made; tests copy it."""
+    name = f"template_{uuid.uuid4().hex[:12]}"
+    asyncio.run(_execute(postgres_url.format("postgres"), f"create database {name}"))
+    subprocess.run(  # noqa: S603 - our own migrations
+        [sys.executable, "-m", "alembic", "-c", "migrations/alembic.ini", "upgrade", "head"],
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": postgres_url.format(name)},
+        timeout=60,
+        capture_output=True,
+    )
+    return name
+
+
+@pytest.fixture
+async def database_url(postgres_url: str, template_database: str) -> AsyncIterator[str]:
+    """The address of a fresh, migrated database."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    await _execute(postgres_url.format("postgres"), f"create database {name} template {template_database}")
+    yield postgres_url.format(name)
+    await _execute(postgres_url.format("postgres"), f"drop database {name} with (force)")
+
+
+@pytest.fixture
+async def store(database_url: str) -> AsyncIterator[Store]:
+    """A store on a fresh database."""
+    opened = Store(database_url, pool_size=5)
+    yield opened
+    await opened.close()

