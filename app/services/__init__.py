@@ -1,1 +1,1 @@
-"""One file is one step of the road from update to release."""
+"""One file per step of the road of a message. Services own transactions; they know no platform and no SQL."""
