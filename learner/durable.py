@@ -1,0 +1,53 @@
+"""Files that survive a crash: written whole, fsynced, renamed. Knows nothing of what is in them."""
+
+import os
+import shutil
+from pathlib import Path
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Write a file so that a reader sees all of it or none, also after a power cut.
+
+    Raises:
+        OSError: the disk is full or not writable; nothing is left under `path`.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, without waiting for the disk; for heartbeats."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_bytes(data)
+    part.replace(path)
+
+
+def fsync_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def rename_durably(source: Path, target: Path) -> None:
+    """Rename a directory into place and make the new name durable."""
+    source.rename(target)
+    fsync_directory(target.parent)
+
+
+def discard(path: Path) -> None:
+    """Remove a directory tree if it is there."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
