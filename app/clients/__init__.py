@@ -1,1 +1,1 @@
-"""Outbound calls: HTTP, vLLM, judge."""
+"""Outbound clients: the model server and the judge."""

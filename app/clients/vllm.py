@@ -1,0 +1,287 @@
+"""The model server over HTTP: OpenAI's API with vLLM's extensions (token ids, priorities, cache salts, runtime LoRA).
+
+Translates every failure into the `ModelError` family once, here. Keeps no state but its connection pool. Every request
+has a time-out between two bytes, so that a slow model may take its time but a hung one is noticed.
+"""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import aiohttp
+
+from app.domain.prompt import ChatMessage
+from app.errors import AdapterUnknownError, ModelBadAnswerError, ModelRequestError, ModelUnavailableError
+from app.ports import Completion, Delta, PromptLogprobs, Sampling, ServedModel
+
+CONNECT_TIMEOUT_S = 5.0
+TOTAL_TIMEOUT_S = 900.0
+MAX_LINE_BYTES = 4 * 1024 * 1024
+SERVER_ERROR = 500
+NOT_FOUND = 404
+BAD_REQUEST = 400
+
+Json = dict[str, Any]  # the parsing edge: a foreign server's answer, checked field by field below
+
+
+class VllmClient:
+    """Implements `app.ports.Model`. Create it inside a running loop; close it."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        token_timeout_s: float = 120.0,
+        template_arguments: Mapping[str, bool] | None = None,
+    ) -> None:
+        """Prepare the pool.
+
+        Args:
+            base_url: `http://host:port`, with or without `/v1`.
+            api_key: sent as a bearer token.
+            token_timeout_s: longest silence before the server counts as hung.
+            template_arguments: chat-template arguments of the base's profile.
+        """
+        self.base_url = base_url.rstrip("/").removesuffix("/v1")
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        timeout = aiohttp.ClientTimeout(
+            total=TOTAL_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S, sock_read=token_timeout_s
+        )
+        self._session = aiohttp.ClientSession(
+            timeout=timeout, headers=headers, connector=aiohttp.TCPConnector(limit=256), read_bufsize=MAX_LINE_BYTES
+        )
+        self._template_arguments = dict(template_arguments or {})
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self._session.close()
+
+    async def stream(
+        self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str
+    ) -> AsyncIterator[Delta]:
+        """Yield the reply piece by piece, the completion last."""
+        body = self._chat(model, messages, sampling, salt) | {"stream": True}
+        collected = _Collected(model)
+        async with self._post("/v1/chat/completions", body) as response:
+            async for data in _events(response):
+                if text := collected.take(data):
+                    yield Delta(text=text)
+        yield Delta(completion=collected.completion())
+
+    async def complete(
+        self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str, schema: Json | None = None
+    ) -> Completion:
+        """Return a whole reply, by `schema` in JSON where given."""
+        body = self._chat(model, messages, sampling, salt)
+        if schema is not None:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": schema, "strict": True},
+            }
+        answer = await self._json("/v1/chat/completions", body)
+        choice = _first_choice(answer)
+        message = choice.get("message")
+        if not isinstance(message, dict):
+            raise ModelBadAnswerError
+        tokens, logprobs = _tokens_of(choice)
+        return Completion(
+            text=_text(message.get("content")),
+            finish_reason=str(choice.get("finish_reason") or "stop"),
+            model=str(answer.get("model", model)),
+            prompt_token_ids=tuple(answer.get("prompt_token_ids") or ()),
+            token_ids=tokens if len(tokens) == len(logprobs) else (),
+            logprobs=logprobs if len(tokens) == len(logprobs) else (),
+        )
+
+    async def prompt_logprobs(self, model: str, token_ids: Sequence[int], *, salt: str) -> PromptLogprobs:
+        """Return the log-probability of each token of `token_ids` but the first."""
+        body: Json = {
+            "model": model,
+            "prompt": list(token_ids),
+            "max_tokens": 1,
+            "temperature": 0,
+            "prompt_logprobs": 0,
+            "cache_salt": salt,
+            "priority": 10,
+        }
+        choice = _first_choice(await self._json("/v1/completions", body))
+        given = choice.get("prompt_logprobs")
+        if not isinstance(given, list) or len(given) != len(token_ids):
+            raise ModelBadAnswerError
+        try:
+            found = tuple(float(at[str(token)]["logprob"]) for at, token in zip(given[1:], token_ids[1:], strict=True))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ModelBadAnswerError from error
+        return PromptLogprobs(tuple(token_ids), found)
+
+    async def token_ids(self, model: str, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
+        """Return the token ids of `messages` in the server's own chat template, the generation prompt included."""
+        body = {"model": model, "messages": list(messages), "add_generation_prompt": True}
+        if self._template_arguments:
+            body["chat_template_kwargs"] = self._template_arguments
+        tokens = (await self._json("/tokenize", body)).get("tokens")
+        if not isinstance(tokens, list):
+            raise ModelBadAnswerError
+        return tuple(int(token) for token in tokens)
+
+    async def models(self) -> Sequence[ServedModel]:
+        """Return what the server answers to now."""
+        listed = (await self._json("/v1/models", None)).get("data")
+        if not isinstance(listed, list):
+            raise ModelBadAnswerError
+        return [
+            ServedModel(str(m["id"]), m.get("parent"), m.get("root"))
+            for m in listed
+            if isinstance(m, dict) and "id" in m
+        ]
+
+    async def healthy(self) -> bool:
+        """Whether the server says it is well."""
+        try:
+            async with self._session.get(f"{self.base_url}/health") as response:
+                return response.status < BAD_REQUEST
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            return False
+
+    async def load_adapter(self, name: str, path: str) -> None:
+        """Load the adapter directory `path` under `name`; already loaded is success."""
+        if name in {m.name for m in await self.models()}:
+            return
+        await self._text("/v1/load_lora_adapter", {"lora_name": name, "lora_path": path})
+
+    async def unload_adapter(self, name: str) -> None:
+        """Forget the adapter `name`; not loaded is success."""
+        if name not in {m.name for m in await self.models()}:
+            return
+        await self._text("/v1/unload_lora_adapter", {"lora_name": name})
+
+    def _chat(self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, salt: str) -> Json:
+        body: Json = {
+            "model": model,
+            "messages": list(messages),
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_tokens": sampling.max_tokens,
+            "priority": sampling.priority,
+            "logprobs": True,
+            "return_token_ids": True,
+            "cache_salt": salt,
+        }
+        if sampling.seed is not None:
+            body["seed"] = sampling.seed
+        if self._template_arguments:
+            body["chat_template_kwargs"] = self._template_arguments
+        return body
+
+    @asynccontextmanager
+    async def _post(self, path: str, body: Json | None) -> AsyncIterator[aiohttp.ClientResponse]:
+        method = "GET" if body is None else "POST"
+        try:
+            async with self._session.request(method, self.base_url + path, json=body) as response:
+                if response.status >= BAD_REQUEST:
+                    raise _refusal(response.status, await response.text(errors="replace"))
+                yield response
+        except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError, OSError) as error:
+            raise ModelUnavailableError from error
+        except (aiohttp.ClientError, ValueError) as error:
+            raise ModelBadAnswerError from error
+
+    async def _json(self, path: str, body: Json | None) -> Json:
+        async with self._post(path, body) as response:
+            answer = json.loads(await response.read())
+        if not isinstance(answer, dict):
+            raise ModelBadAnswerError
+        return cast("Json", answer)
+
+    async def _text(self, path: str, body: Json) -> str:
+        async with self._post(path, body) as response:
+            return await response.text(errors="replace")
+
+
+class _Collected:
+    """The pieces of one stream until they make a completion."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._text: list[str] = []
+        self._prompt: tuple[int, ...] = ()
+        self._tokens: list[int] = []
+        self._logprobs: list[float] = []
+        self._finish: str | None = None
+
+    def take(self, data: Json) -> str:
+        """Keep one chunk; return its text."""
+        if "error" in data:
+            raise ModelUnavailableError
+        self._prompt = self._prompt or tuple(data.get("prompt_token_ids") or ())
+        choices = data.get("choices")
+        if not isinstance(choices, list):
+            raise ModelBadAnswerError
+        if not choices:
+            return ""
+        choice = cast("Json", choices[0])
+        tokens, logprobs = _tokens_of(choice)
+        self._tokens += tokens
+        self._logprobs += logprobs
+        self._finish = choice.get("finish_reason") or self._finish
+        text = _text((choice.get("delta") or {}).get("content"))
+        self._text.append(text)
+        return text
+
+    def completion(self) -> Completion:
+        """Return the whole. Ids and logprobs of unequal length are dropped: such a turn cannot be learnt from."""
+        if self._finish is None:
+            raise ModelUnavailableError("the model server's answer ended in the middle")
+        equal = len(self._tokens) == len(self._logprobs)
+        return Completion(
+            text="".join(self._text),
+            finish_reason=self._finish,
+            model=self._model,
+            prompt_token_ids=self._prompt,
+            token_ids=tuple(self._tokens) if equal else (),
+            logprobs=tuple(self._logprobs) if equal else (),
+        )
+
+
+async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Json]:
+    """Yield the JSON of each server-sent event until `[DONE]`."""
+    async for line in response.content:
+        if not line.startswith(b"data:"):
+            continue
+        payload = line[5:].strip()
+        if payload == b"[DONE]":
+            return
+        data = json.loads(payload)
+        if not isinstance(data, dict):
+            raise ModelBadAnswerError
+        yield data
+
+
+def _tokens_of(choice: Json) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    given = (choice.get("logprobs") or {}).get("content") or []
+    try:
+        return tuple(int(t) for t in choice.get("token_ids") or ()), tuple(float(entry["logprob"]) for entry in given)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelBadAnswerError from error
+
+
+def _first_choice(answer: Json) -> Json:
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        raise ModelBadAnswerError
+    return cast("Json", choices[0])
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _refusal(status: int, answer: str) -> Exception:
+    """Return the error of an HTTP refusal. The answer may quote the prompt, so only its kind is kept."""
+    if status == NOT_FOUND and "does not exist" in answer:
+        return AdapterUnknownError()
+    if status >= SERVER_ERROR or status in {408, 429}:
+        return ModelUnavailableError(f"the model server answered {status}")
+    return ModelRequestError(f"the model server refused the request ({status})")
