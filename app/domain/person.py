@@ -1,0 +1,99 @@
+"""People, chats, sessions and bot identities as the services see them."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from app.domain.event import ChatAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who talks."""
+
+    id: UUID
+    language: str | None
+    status: str
+    memory_version: int
+    asked_consent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A person's identity on one channel."""
+
+    id: UUID
+    person_id: UUID
+    bot_id: UUID
+    external_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Awaiting:
+    """What the dialogue waits for in a chat: the kind of the next message and the rows it is about."""
+
+    kind: str
+    turn_id: str | None = None
+    memory_id: str | None = None
+    feedback_id: str | None = None
+
+    def document(self) -> dict[str, str]:
+        """Return the JSON form kept in `chats.state`."""
+        named = {
+            "kind": self.kind,
+            "turn_id": self.turn_id,
+            "memory_id": self.memory_id,
+            "feedback_id": self.feedback_id,
+        }
+        return {key: value for key, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """One (bot, chat, thread)."""
+
+    id: UUID
+    bot_id: UUID
+    address: ChatAddress
+    person_id: UUID | None
+    status: str
+    awaiting: Awaiting | None = None
+
+    @property
+    def private(self) -> bool:
+        """Whether one human alone reads it: only there memory and adapters are used and anything is learnt."""
+        return self.address.kind == "private"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Turns of one chat until /new, idle time or age; pinned to the release that was live when it began."""
+
+    id: UUID
+    chat_id: UUID
+    person_id: UUID | None
+    number: int
+    split: str
+    release_id: UUID | None
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """One version of who the bot is."""
+
+    id: UUID
+    bot_id: UUID
+    version: int
+    name: str
+    system_prompt: str
+    contact: str | None
+    privacy_notice: str
+    facts: dict[str, object] = field(default_factory=dict)
+
+
+HELDOUT_EVERY = 3
+
+
+def split_of(session_number: int) -> str:
+    """Return whether a session's prompts may train or are held out for gates; decided when it begins, for ever."""
+    return "heldout" if session_number % HELDOUT_EVERY == 0 else "train"

@@ -1,0 +1,90 @@
+"""A turn: one message and the reply to it, with everything that made the reply."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One row of `turns` as the services see it."""
+
+    id: UUID
+    session_id: UUID
+    chat_id: UUID
+    person_id: UUID | None
+    number: int
+    state: str
+    user_text: str | None
+    reply_text: str | None
+    checkpoint_id: UUID | None = None
+    memory_version: int = 0
+    user_message_id: str | None = None
+    sibling_of: UUID | None = None
+    learnable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BaseIdentity:
+    """Exactly which base answered: name, revision and the digests of tokenizer and chat template."""
+
+    base_id: str
+    revision: str
+    tokenizer_digest: str
+    template_digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What made a reply (invariant I2): base, checkpoint, release, identity, memory and prompt versions, sampling."""
+
+    base: BaseIdentity
+    prompt_version: str
+    memory_version: int
+    memory_used: tuple[UUID, ...]
+    sampling: Mapping[str, object]
+    identity_id: UUID | None = None
+    checkpoint_id: UUID | None = None
+    release_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a turn ended: `state` is done, failed or stopped."""
+
+    state: str
+    reply_text: str | None = None
+    finish_reason: str | None = None
+    failure: str | None = None
+    prompt_token_ids: tuple[int, ...] = ()
+    response_token_ids: tuple[int, ...] = ()
+    response_logprobs: tuple[float, ...] = ()
+    first_token_ms: float | None = None
+    duration_ms: float | None = None
+    learnable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a user message came from, as far as learning is concerned; any flag set keeps the turn out of training."""
+
+    forwarded: bool = False
+    group: bool = False
+    automated: bool = False
+    quoted: bool = False
+    consents: Mapping[str, bool] = field(default_factory=dict)
+
+    @property
+    def own_words(self) -> bool:
+        """Whether the person wrote this themself, in private."""
+        return not (self.forwarded or self.group or self.automated)
+
+    def document(self) -> dict[str, object]:
+        """Return the JSON form kept in `turns.flags`."""
+        return {
+            "forwarded": self.forwarded,
+            "group": self.group,
+            "automated": self.automated,
+            "quoted": self.quoted,
+            "consents": dict(self.consents),
+        }

@@ -1,0 +1,112 @@
+"""Raw updates: stored once, claimed in the order of their lane, renewed, finished. Ordering and dedupe are constraints.
+
+A lane's oldest unfinished row is the only one that can be claimed, so updates of one chat never overtake each other,
+and lanes run side by side. A claim is a lease by the database's clock; its owner is the fence in the final update.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.store.clock import after
+from app.store.engine import Tx
+from app.store.tables.road import dedupe_keys, inbox
+
+LEASE_S = 30
+DAY_S = 86_400
+MAX_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An update to be stored: keyed digests of its identifiers, lane and bytes."""
+
+    keys: tuple[bytes, ...]
+    lane: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """An update that this process handles now."""
+
+    id: int
+    bot_id: UUID
+    lane: str
+    body: bytes
+    attempts: int
+
+
+async def accept(tx: Tx, bot_id: UUID, updates: Sequence[Stored]) -> int:
+    """Store what is new; return how many were. An update whose any key was seen before has no effect."""
+    stored = 0
+    for item in updates:
+        fresh = insert(dedupe_keys).values([{"key": key} for key in item.keys]).on_conflict_do_nothing()
+        if (await tx.execute(fresh)).rowcount < len(item.keys):
+            continue
+        await tx.execute(insert(inbox).values(bot_id=bot_id, lane=f"{bot_id}:{item.lane}", body=item.body))
+        stored += 1
+    return stored
+
+
+_CLAIM = text("""
+    with ready as (
+        select i.id from inbox i
+        where i.state in ('stored', 'claimed')
+          and (i.state = 'stored' or i.lease_until < now())
+          and (i.due_at is null or i.due_at <= now())
+          and not exists (
+              select 1 from inbox e
+              where e.lane = i.lane and e.state in ('stored', 'claimed') and e.id < i.id
+          )
+        order by i.id
+        limit :limit
+        for update skip locked
+    )
+    update inbox i
+    set state = 'claimed', owner = :owner, attempts = i.attempts + 1,
+        lease_until = now() + make_interval(secs => :lease)
+    from ready
+    where i.id = ready.id
+    returning i.id, i.bot_id, i.lane, i.body, i.attempts
+""")
+
+
+async def claim(tx: Tx, owner: str, limit: int) -> list[Claimed]:
+    """Claim up to `limit` rows, at most one a lane, oldest first."""
+    rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S})
+    return sorted((Claimed(r.id, r.bot_id, r.lane, bytes(r.body or b""), r.attempts) for r in rows), key=lambda c: c.id)
+
+
+async def renew(tx: Tx, owner: str, ids: Sequence[int]) -> None:
+    """Hold the leases of rows that are still worked on."""
+    held = update(inbox).where(inbox.c.id.in_(ids), inbox.c.owner == owner, inbox.c.state == "claimed")
+    await tx.execute(held.values(lease_until=after(LEASE_S)))
+
+
+async def finish(tx: Tx, row_id: int, owner: str, state: str, error: str | None = None) -> bool:
+    """End a row as done, refused, quarantined or dead; False when another owner took it meanwhile."""
+    mine = update(inbox).where(inbox.c.id == row_id, inbox.c.owner == owner, inbox.c.state == "claimed")
+    done = await tx.execute(mine.values(state=state, error=error, finished_at=func.now(), lease_until=None))
+    return done.rowcount == 1
+
+
+async def retry(tx: Tx, row_id: int, owner: str, delay_s: float, error: str) -> None:
+    """Give a row back to be tried again later; its lane waits for it."""
+    mine = update(inbox).where(inbox.c.id == row_id, inbox.c.owner == owner, inbox.c.state == "claimed")
+    await tx.execute(mine.values(state="stored", owner=None, lease_until=None, due_at=after(delay_s), error=error))
+
+
+async def purge(tx: Tx, days: int) -> int:
+    """Drop the bodies of finished updates older than `days`."""
+    old = update(inbox).where(inbox.c.body.is_not(None), inbox.c.finished_at < after(-days * DAY_S))
+    return (await tx.execute(old.values(body=None))).rowcount
+
+
+async def waiting(tx: Tx) -> int:
+    """Return how many updates are not finished."""
+    unfinished = select(func.count()).select_from(inbox).where(inbox.c.state.in_(("stored", "claimed")))
+    return int(await tx.scalar(unfinished) or 0)

@@ -1,0 +1,169 @@
+"""Message parts to be shown: desired content against what the platform has. One row per part, sent in the order of its chat."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+from uuid import UUID
+
+from sqlalchemy import case, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.domain.event import ChatAddress
+from app.domain.outgoing import Content, ContentDocument
+from app.store.clock import after
+from app.store.engine import Tx
+from app.store.tables.road import outbox
+
+LEASE_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A part whose content the platform does not have yet."""
+
+    id: int
+    chat_id: UUID
+    bot_id: UUID
+    address: ChatAddress
+    turn_id: UUID | None
+    content: Content
+    version: int
+    provider_message_id: str | None
+    attempts: int
+
+
+async def put(tx: Tx, chat_id: UUID, content: Content, *, kind: str = "notice") -> int:
+    """Add a message that belongs to no turn; return its row."""
+    made = insert(outbox).values(chat_id=chat_id, content=content.document(), kind=kind)
+    return int(await tx.scalar(made.returning(outbox.c.id)) or 0)
+
+
+async def put_part(tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Content) -> None:
+    """Say what part `part` of a turn's reply should show; a changed content is sent as an edit of the same message."""
+    made = insert(outbox).values(chat_id=chat_id, turn_id=turn_id, part=part, content=content.document(), kind="reply")
+    changed = {
+        "content": content.document(),
+        "version": outbox.c.version + 1,
+        "state": "due",
+        "due_at": None,
+        "error": None,
+    }
+    await tx.execute(made.on_conflict_do_update(index_elements=["turn_id", "part"], set_=changed))
+
+
+async def replace(tx: Tx, chat_id: UUID, message_id: str, content: Content) -> bool:
+    """Change a message that the platform already shows; False when it is not one of this chat's."""
+    shown = update(outbox).where(outbox.c.chat_id == chat_id, outbox.c.provider_message_id == message_id)
+    values = {"content": content.document(), "version": outbox.c.version + 1, "state": "due", "due_at": None}
+    return (await tx.execute(shown.values(values))).rowcount > 0
+
+
+async def content_of(tx: Tx, chat_id: UUID, message_id: str) -> Content | None:
+    """Return what a message of this chat should show."""
+    query = select(outbox.c.content).where(outbox.c.chat_id == chat_id, outbox.c.provider_message_id == message_id)
+    found = await tx.scalar(query)
+    return Content.of(cast("ContentDocument", found)) if found else None
+
+
+async def last_part(tx: Tx, turn_id: UUID) -> tuple[int, Content] | None:
+    """Return number and content of a reply's last part, where its buttons are."""
+    query = (
+        select(outbox.c.part, outbox.c.content)
+        .where(outbox.c.turn_id == turn_id)
+        .order_by(outbox.c.part.desc())
+        .limit(1)
+    )
+    row = (await tx.execute(query)).one_or_none()
+    return (row.part, Content.of(row.content)) if row else None
+
+
+async def provider_id(tx: Tx, turn_id: UUID, part: int = 0) -> str | None:
+    """Return the platform's id of a part, once it was sent."""
+    found = await tx.scalar(
+        select(outbox.c.provider_message_id).where(outbox.c.turn_id == turn_id, outbox.c.part == part)
+    )
+    return str(found) if found else None
+
+
+_CLAIM = text("""
+    with ready as (
+        select o.id from outbox o
+        where o.state in ('due', 'sending')
+          and (o.state = 'due' or o.lease_until < now())
+          and (o.due_at is null or o.due_at <= now())
+          and not exists (
+              select 1 from outbox e
+              where e.chat_id = o.chat_id and e.state in ('due', 'sending') and e.id < o.id
+          )
+        order by o.id
+        limit :limit
+        for update skip locked
+    )
+    update outbox o
+    set state = 'sending', owner = :owner, attempts = o.attempts + 1,
+        lease_until = now() + make_interval(secs => :lease)
+    from ready, chats c
+    where o.id = ready.id and c.id = o.chat_id
+    returning o.id, o.chat_id, o.turn_id, o.content, o.version, o.provider_message_id, o.attempts,
+              c.bot_id, c.external_id, c.thread, c.kind
+""")
+
+
+async def claim(tx: Tx, owner: str, limit: int) -> list[Due]:
+    """Claim up to `limit` parts, at most one a chat, oldest first."""
+    rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S})
+    return [
+        Due(
+            id=r.id,
+            chat_id=r.chat_id,
+            bot_id=r.bot_id,
+            address=ChatAddress(r.external_id, r.thread, r.kind),
+            turn_id=r.turn_id,
+            content=Content.of(r.content),
+            version=r.version,
+            provider_message_id=r.provider_message_id,
+            attempts=r.attempts,
+        )
+        for r in rows
+    ]
+
+
+async def sent(tx: Tx, row: Due, owner: str, provider_message_id: str) -> None:
+    """Record what the platform has now; a content that changed meanwhile stays due."""
+    is_newest = outbox.c.version == row.version
+    await tx.execute(
+        update(outbox)
+        .where(outbox.c.id == row.id, outbox.c.owner == owner)
+        .values(
+            provider_message_id=provider_message_id,
+            sent_version=row.version,
+            sent_at=func.now(),
+            attempts=0,
+            error=None,
+            state=case((is_newest, "sent"), else_="due"),
+        )
+    )
+
+
+async def retry(tx: Tx, row: Due, owner: str, delay_s: float, error: str) -> None:
+    """Try again later; the chat's later parts wait for this one."""
+    mine = update(outbox).where(outbox.c.id == row.id, outbox.c.owner == owner)
+    await tx.execute(mine.values(state="due", owner=None, lease_until=None, due_at=after(delay_s), error=error))
+
+
+async def fail(tx: Tx, row: Due, owner: str, error: str) -> None:
+    """Give a part up, with the reason that the panel shows."""
+    mine = update(outbox).where(outbox.c.id == row.id, outbox.c.owner == owner)
+    await tx.execute(mine.values(state="failed", error=error, lease_until=None))
+
+
+async def withdraw(tx: Tx, chat_id: UUID) -> None:
+    """Drop what was still to be sent to a chat that is gone."""
+    waiting = update(outbox).where(outbox.c.chat_id == chat_id, outbox.c.state.in_(("due", "sending")))
+    await tx.execute(waiting.values(state="withdrawn", lease_until=None))
+
+
+async def purge_notices(tx: Tx, days: int) -> Sequence[int]:
+    """Drop notices older than `days`."""
+    old = outbox.delete().where(outbox.c.turn_id.is_(None), outbox.c.sent_at < after(-days * 86_400))
+    return list(await tx.scalars(old.returning(outbox.c.id)))

@@ -1,0 +1,184 @@
+"""Bots and their identities, people, accounts, chats, consent. Access by (bot, external id) only."""
+
+import hashlib
+from uuid import UUID
+
+from sqlalchemy import Row, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.domain.consent import NOTICE_VERSION, ConsentEvent, Consents, Purpose
+from app.domain.event import ChatAddress, Sender
+from app.domain.person import Account, Awaiting, Chat, Identity, Person
+from app.store.engine import Tx
+from app.store.tables import people as t
+
+
+async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
+    """Return the id of a configured bot account, made when it is new."""
+    made = insert(t.bots).values(channel=channel, external_id=external_id)
+    made = made.on_conflict_do_update(index_elements=["channel", "external_id"], set_={"channel": channel})
+    return UUID(str(await tx.scalar(made.returning(t.bots.c.id))))
+
+
+async def identity(tx: Tx, bot_id: UUID) -> Identity | None:
+    """Return the newest version of a bot's identity, or None when nobody wrote one yet."""
+    query = (
+        select(t.bot_identities).where(t.bot_identities.c.bot_id == bot_id).order_by(t.bot_identities.c.version.desc())
+    )
+    row = (await tx.execute(query.limit(1))).one_or_none()
+    if row is None:
+        return None
+    return Identity(
+        row.id, row.bot_id, row.version, row.name, row.system_prompt, row.contact, row.privacy_notice, row.facts
+    )
+
+
+async def add_identity(
+    tx: Tx, bot_id: UUID, *, name: str, system_prompt: str, privacy_notice: str, created_by: str
+) -> None:
+    """Add the next version of a bot's identity."""
+    newest = select(func.coalesce(func.max(t.bot_identities.c.version), 0) + 1).where(
+        t.bot_identities.c.bot_id == bot_id
+    )
+    await tx.execute(
+        insert(t.bot_identities).values(
+            bot_id=bot_id,
+            version=newest.scalar_subquery(),
+            name=name,
+            system_prompt=system_prompt,
+            privacy_notice=privacy_notice,
+            created_by=created_by,
+        )
+    )
+
+
+async def account_of(tx: Tx, bot_id: UUID, sender: Sender) -> Account:
+    """Return the account of a sender with an id; person and account are made at the first word."""
+    assert sender.external_id is not None  # noqa: S101 - anonymous senders never come this far
+    found = await find_account(tx, bot_id, sender.external_id)
+    if found:
+        return found
+    person_id = await add_person(tx, language=sender.language, name=sender.name)
+    made = insert(t.accounts).values(
+        bot_id=bot_id, external_id=sender.external_id, alias=sender.alias, person_id=person_id
+    )
+    made = made.on_conflict_do_nothing(index_elements=["bot_id", "external_id"])
+    if (await tx.execute(made)).rowcount == 0:
+        # Two first messages at once: the other one made it, and our empty person goes again.
+        await tx.execute(t.people.delete().where(t.people.c.id == person_id))
+    account = await find_account(tx, bot_id, sender.external_id)
+    assert account is not None  # noqa: S101 - just made
+    return account
+
+
+async def find_account(tx: Tx, bot_id: UUID, external_id: str) -> Account | None:
+    """Return an account by the platform's id."""
+    query = select(t.accounts).where(t.accounts.c.bot_id == bot_id, t.accounts.c.external_id == external_id)
+    row = (await tx.execute(query)).one_or_none()
+    return Account(row.id, row.person_id, row.bot_id, row.external_id) if row else None
+
+
+async def add_person(tx: Tx, *, language: str | None, name: str | None = None) -> UUID:
+    """Make a person who has answered nothing yet."""
+    made = insert(t.people).values(language=language, display_name=name).returning(t.people.c.id)
+    return UUID(str(await tx.scalar(made)))
+
+
+async def person(tx: Tx, person_id: UUID) -> Person | None:
+    """Return a person."""
+    row = (await tx.execute(select(t.people).where(t.people.c.id == person_id))).one_or_none()
+    return Person(row.id, row.language, row.status, row.memory_version, row.asked_consent) if row else None
+
+
+async def touch(tx: Tx, person_id: UUID) -> None:
+    """Note that a person was here now."""
+    await tx.execute(update(t.people).where(t.people.c.id == person_id).values(last_seen_at=func.now()))
+
+
+async def set_language(tx: Tx, person_id: UUID, language: str) -> None:
+    """Keep the language a person chose."""
+    await tx.execute(update(t.people).where(t.people.c.id == person_id).values(language=language))
+
+
+async def set_asked_consent(tx: Tx, person_id: UUID) -> bool:
+    """Note that the consent notice was shown; return whether this was the first time."""
+    done = (
+        update(t.people)
+        .where(t.people.c.id == person_id, t.people.c.asked_consent.is_(False))
+        .values(asked_consent=True)
+    )
+    return (await tx.execute(done)).rowcount == 1
+
+
+async def set_account_status(tx: Tx, account_id: UUID, status: str) -> None:
+    """Keep whether an account is active, blocked the bot, or opted out."""
+    await tx.execute(update(t.accounts).where(t.accounts.c.id == account_id).values(status=status))
+
+
+async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> Chat:
+    """Return the chat at `address`, made when it is new and locked until the transaction ends."""
+    owner = person_id if address.kind == "private" else None
+    made = insert(t.chats).values(
+        bot_id=bot_id, external_id=address.external_id, thread=address.thread, kind=address.kind, person_id=owner
+    )
+    made = made.on_conflict_do_update(index_elements=["bot_id", "external_id", "thread"], set_={"kind": address.kind})
+    return _chat((await tx.execute(made.returning(t.chats))).one())
+
+
+async def chat(tx: Tx, chat_id: UUID) -> Chat | None:
+    """Return a chat by its id."""
+    row = (await tx.execute(select(t.chats).where(t.chats.c.id == chat_id))).one_or_none()
+    return _chat(row) if row else None
+
+
+async def set_awaiting(tx: Tx, chat_id: UUID, awaiting: Awaiting | None) -> None:
+    """Keep what the dialogue waits for in a chat."""
+    state = {"awaiting": awaiting.document()} if awaiting else {}
+    await tx.execute(update(t.chats).where(t.chats.c.id == chat_id).values(state=state))
+
+
+async def set_chat_status(tx: Tx, chat_id: UUID, status: str) -> None:
+    """Keep whether a chat can be written to."""
+    await tx.execute(update(t.chats).where(t.chats.c.id == chat_id).values(status=status))
+
+
+async def move_chat(tx: Tx, bot_id: UUID, old: str, new: str) -> None:
+    """Follow a group that became a supergroup; where the new one is known already, the old one is only closed."""
+    known = await tx.scalar(
+        select(t.chats.c.id).where(t.chats.c.bot_id == bot_id, t.chats.c.external_id == new).limit(1)
+    )
+    moved = {"status": "gone"} if known else {"external_id": new}
+    await tx.execute(update(t.chats).where(t.chats.c.bot_id == bot_id, t.chats.c.external_id == old).values(moved))
+
+
+async def consents(tx: Tx, person_id: UUID) -> Consents:
+    """Return what a person allows at this moment."""
+    c = t.consent_events.c
+    query = select(c.purpose, c.event, c.at, c.notice_version).where(c.person_id == person_id).distinct(c.purpose)
+    rows = await tx.execute(query.order_by(c.purpose, c.at.desc()))
+    return Consents.of(ConsentEvent(Purpose(r.purpose), r.event, r.at, r.notice_version) for r in rows)
+
+
+async def record_consent(
+    tx: Tx, person_id: UUID, purpose: Purpose, event: str, *, notice: str, language: str, channel: str, evidence: str
+) -> None:
+    """Add one answer to the consent log, with the digest of the words that were shown."""
+    await tx.execute(
+        insert(t.consent_events).values(
+            person_id=person_id,
+            purpose=purpose.value,
+            event=event,
+            notice_version=NOTICE_VERSION,
+            notice_language=language,
+            notice_digest=hashlib.sha256(notice.encode()).digest(),
+            channel=channel,
+            evidence=evidence,
+            at=func.clock_timestamp(),
+        )
+    )
+
+
+def _chat(row: Row[tuple[object, ...]]) -> Chat:
+    waiting = row.state.get("awaiting")
+    address = ChatAddress(row.external_id, row.thread, row.kind)
+    return Chat(row.id, row.bot_id, address, row.person_id, row.status, Awaiting(**waiting) if waiting else None)

@@ -1,0 +1,181 @@
+"""Turns: begun once per update, finished once, found by their person or by a message the bot sent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import Row, Select, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from app.domain.prompt import PastTurn
+from app.domain.turn import Origin, Outcome, Provenance, Turn
+from app.errors import NotFoundError
+from app.store.engine import Tx
+from app.store.tables.road import outbox, turns
+
+HISTORY_TURNS = 40
+OPEN = ("waiting", "generating")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn about to begin; `inbox_id` makes it unique per update."""
+
+    inbox_id: int | None
+    session_id: UUID
+    chat_id: UUID
+    person_id: UUID | None
+    user_text: str
+    message_id: str | None
+    origin: Origin
+    sibling_of: UUID | None = None
+
+
+async def begin(tx: Tx, new: NewTurn) -> Turn:
+    """Return the turn of an update, made unless a crashed try made it before."""
+    if new.inbox_id is not None and (row := await _one(tx, select(turns).where(turns.c.inbox_id == new.inbox_id))):
+        return row
+    made = insert(turns).values(
+        inbox_id=new.inbox_id,
+        session_id=new.session_id,
+        chat_id=new.chat_id,
+        person_id=new.person_id,
+        user_text=new.user_text,
+        user_message_id=new.message_id,
+        flags=new.origin.document(),
+        sibling_of=new.sibling_of,
+    )
+    return _turn((await tx.execute(made.returning(turns))).one())
+
+
+async def generating(tx: Tx, turn_id: UUID, made_by: Provenance) -> None:
+    """Note what makes the reply, before its first token."""
+    await tx.execute(
+        update(turns)
+        .where(turns.c.id == turn_id)
+        .values(
+            state="generating",
+            base_id=made_by.base.base_id,
+            base_revision=made_by.base.revision,
+            tokenizer_digest=made_by.base.tokenizer_digest,
+            template_digest=made_by.base.template_digest,
+            checkpoint_id=made_by.checkpoint_id,
+            release_id=made_by.release_id,
+            identity_id=made_by.identity_id,
+            memory_version=made_by.memory_version,
+            memory_used={"ids": [str(i) for i in made_by.memory_used]},
+            prompt_version=made_by.prompt_version,
+            sampling=dict(made_by.sampling),
+        )
+    )
+
+
+async def finish(tx: Tx, turn_id: UUID, outcome: Outcome) -> bool:
+    """Store how a turn ended; False when it had ended before (a second copy of the work lost the race)."""
+    ended = await tx.execute(
+        update(turns)
+        .where(turns.c.id == turn_id, turns.c.state.in_(OPEN))
+        .values(
+            state=outcome.state,
+            reply_text=outcome.reply_text,
+            finish_reason=outcome.finish_reason,
+            failure=outcome.failure,
+            prompt_token_ids=list(outcome.prompt_token_ids) or None,
+            response_token_ids=list(outcome.response_token_ids) or None,
+            response_logprobs=list(outcome.response_logprobs) or None,
+            first_token_ms=outcome.first_token_ms,
+            duration_ms=outcome.duration_ms,
+            learnable=outcome.learnable,
+            finished_at=func.now(),
+        )
+    )
+    return ended.rowcount == 1
+
+
+async def history(tx: Tx, session_id: UUID, before: int) -> Sequence[PastTurn]:
+    """Return the finished turns of a session before number `before`, oldest first, siblings replaced by the newest."""
+    newer = turns.alias()
+    replaced = select(newer.c.id).where(newer.c.sibling_of == turns.c.id, newer.c.state == "done").exists()
+    query = select(turns.c.user_text, turns.c.reply_text).where(
+        turns.c.session_id == session_id,
+        turns.c.number < before,
+        turns.c.state.in_(("done", "stopped")),
+        turns.c.user_text.is_not(None),
+        turns.c.reply_text.is_not(None),
+        ~replaced,
+    )
+    rows = (await tx.execute(query.order_by(turns.c.number.desc()).limit(HISTORY_TURNS))).all()
+    return [PastTurn(r.user_text, r.reply_text) for r in reversed(rows)]
+
+
+async def access_turn(tx: Tx, person_id: UUID, turn_id: UUID) -> Turn:
+    """Return a turn of this person.
+
+    Raises:
+        NotFoundError: there is none, or it is somebody else's.
+    """
+    found = await _one(tx, select(turns).where(turns.c.id == turn_id, turns.c.person_id == person_id))
+    if found is None:
+        raise NotFoundError
+    return found
+
+
+async def by_message(tx: Tx, chat_id: UUID, message_id: str) -> Turn | None:
+    """Return the turn whose reply has a part with this platform id."""
+    part = select(outbox.c.turn_id).where(outbox.c.chat_id == chat_id, outbox.c.provider_message_id == message_id)
+    return await _one(tx, select(turns).where(turns.c.id.in_(part)))
+
+
+async def by_user_message(tx: Tx, chat_id: UUID, message_id: str) -> Turn | None:
+    """Return the newest turn that answers the person's message with this platform id."""
+    query = select(turns).where(turns.c.chat_id == chat_id, turns.c.user_message_id == message_id)
+    return await _one(tx, query.order_by(turns.c.number.desc()).limit(1))
+
+
+async def last(tx: Tx, chat_id: UUID) -> Turn | None:
+    """Return the newest turn of a chat."""
+    return await _one(tx, select(turns).where(turns.c.chat_id == chat_id).order_by(turns.c.number.desc()).limit(1))
+
+
+async def forget_texts_of_ended_sessions(tx: Tx, idle_minutes: int) -> int:
+    """Drop the texts of ended sessions whose person does not allow memory; return how many turns lost theirs."""
+    return (await tx.execute(_FORGET_ENDED, {"idle": idle_minutes})).rowcount
+
+
+# Texts without memory consent live as long as their session; the token ids would give them back, so they go too.
+_FORGET_ENDED = text("""
+    update turns t
+    set user_text = null, reply_text = null, prompt_token_ids = null, response_token_ids = null,
+        response_logprobs = null, learnable = false
+    from sessions s
+    where t.session_id = s.id and t.user_text is not null
+      and (s.ended_at is not null or s.last_at < now() - make_interval(mins => :idle))
+      and coalesce((
+          select c.event in ('given', 'renewed') from consent_events c
+          where c.person_id = t.person_id and c.purpose = 'memory'
+          order by c.at desc limit 1
+      ), false) = false
+""")
+
+
+async def _one(tx: Tx, query: Select[tuple[object, ...]]) -> Turn | None:
+    row = (await tx.execute(query)).one_or_none()
+    return _turn(row) if row else None
+
+
+def _turn(row: Row[tuple[object, ...]]) -> Turn:
+    return Turn(
+        id=row.id,
+        session_id=row.session_id,
+        chat_id=row.chat_id,
+        person_id=row.person_id,
+        number=row.number,
+        state=row.state,
+        user_text=row.user_text,
+        reply_text=row.reply_text,
+        checkpoint_id=row.checkpoint_id,
+        memory_version=row.memory_version,
+        user_message_id=row.user_message_id,
+        sibling_of=row.sibling_of,
+        learnable=row.learnable,
+    )
