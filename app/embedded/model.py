@@ -26,11 +26,16 @@ CHUNK = 1 << 20
 
 def find(home: Home, profile: BaseProfile) -> Path | None:
     """Return the directory of `profile` where it is already there."""
-    if isinstance(profile.source, BundledSource):
-        candidates = [_converted(home, profile, _gguf(profile.source))]
-    else:
-        candidates = sorted(home.models.glob(f"{profile.key}-*"))
+    bundled = expected(home, profile)
+    candidates = sorted(home.models.glob(f"{profile.key}-*")) if bundled is None else [bundled]
     return next((path.resolve() for path in candidates if (path / IDENTITY_FILE).exists()), None)
+
+
+def expected(home: Home, profile: BaseProfile) -> Path | None:
+    """Return where a bundled model is or will be; None for one whose name is known after its download only."""
+    if isinstance(profile.source, BundledSource):
+        return _converted(home, profile, _gguf(profile.source)).resolve()
+    return None
 
 
 def ensure(home: Home, profile: BaseProfile, *, allow_download: bool = False) -> Path:
@@ -137,7 +142,8 @@ def _scratch(home: Home, name: str) -> Path:
 
 def _publish(scratch: Path, target: Path) -> Path:
     for file in scratch.iterdir():
-        file.chmod(0o644) if file.is_file() else None
+        if file.is_file():
+            file.chmod(0o644)
     shutil.rmtree(target, ignore_errors=True)
     scratch.replace(target)
     return target.resolve()

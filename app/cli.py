@@ -1,0 +1,94 @@
+"""The `mentee` command: reads its arguments, loads what the subcommand needs, and turns errors into one sentence.
+
+Subcommands load lazily: `mentee --help` imports neither the store nor a web framework.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from app import config
+from app.errors import MenteeError
+
+INTERRUPTED = 130
+Command = Callable[[argparse.Namespace], int]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand; return its exit code.
+
+    This is the last-resort handler of the command line: a MenteeError becomes its sentence and exit code 1.
+    """
+    arguments = parser().parse_args(argv)
+    command: Command = arguments.command
+    try:
+        return command(arguments)
+    except MenteeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of every subcommand."""
+    top = argparse.ArgumentParser(prog="mentee", description="A chat bot that learns from the people who talk to it.")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+    _add(commands, "run", _run, "start everything and stay until Ctrl-C")
+    _add(commands, "doctor", _doctor, "check every configured part and say what to do")
+    demo = _add(commands, "demo", _demo, "show that it learns: four cells on held-out prompts")
+    demo.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    bench = _add(commands, "bench", _bench, "measure; `mentee bench road` prints the ratios of one run")
+    bench.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    admin = _add(commands, "admin", _admin, "make a one-time link to the panel")
+    admin.add_argument("action", choices=("reset", "first"), help="reset: always; first: only where there is no admin")
+    admin.add_argument("--address", help="address of the panel (default: PUBLIC_URL or this machine)")
+    return top
+
+
+def _add(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, command: Command, summary: str
+) -> argparse.ArgumentParser:
+    added = commands.add_parser(name, help=summary, description=summary, add_help=name not in {"demo", "bench"})
+    added.set_defaults(command=command)
+    return added
+
+
+def _run(_: argparse.Namespace) -> int:
+    from app.embedded.messages import Texts, language_of
+    from app.embedded.run import run
+
+    settings = config.load()
+    run(settings, Texts(language_of(settings)))
+    return 0
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    from app.embedded.doctor import doctor
+
+    return doctor()
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    from app.demo.cli import main as demo
+
+    return int(demo(arguments.rest))
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from app.bench.cli import main as bench
+
+    return int(bench(arguments.rest))
+
+
+def _admin(arguments: argparse.Namespace) -> int:
+    from app.embedded.admin_link import make
+
+    link = make(config.load(), arguments.action, arguments.address)
+    if link:
+        print(link)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""`mentee doctor`: asks every configured part whether it really works, and says what to do where it does not.
+
+Changes nothing but a throw-away adapter on the model server. Prints no secret and no message of a person.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import asyncpg
+
+from app import config
+from app.config import Settings
+from app.domain.profiles import profile
+from app.embedded import commands, doctor_remote, model, postgres, preflight, valkey, vllm, workers
+from app.embedded.messages import Texts, language_of
+from app.embedded.parts import Home
+from app.embedded.run import address_of
+from app.errors import MenteeError, PartError
+
+CONNECT_TIMEOUT_S = 5
+DISK_GB = 1.0
+TRAINING_MEMORY_GB = 3.5
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found; `detail` says what to do where it is bad."""
+
+    what: str
+    state: Literal["ok", "bad", "skip"]
+    detail: str
+
+
+Check = Callable[[], Awaitable[Finding]]
+
+
+def doctor() -> int:
+    """Check everything, print a line each; return 0 only if all works."""
+    settings = config.load()
+    texts = Texts(language_of(settings))
+    findings = asyncio.run(_Doctor(settings, texts).findings())
+    failed = sum(finding.state == "bad" for finding in findings)
+    print(texts.say("doctor.some", count=failed, total=len(findings)) if failed else texts.say("doctor.all"))
+    return 1 if failed else 0
+
+
+class _Doctor:
+    """The checks, in the order in which the parts need each other."""
+
+    def __init__(self, settings: Settings, texts: Texts) -> None:
+        self._settings = settings
+        self._texts = texts
+        self._home = Home(settings.mentee_home.resolve())
+        self._base = profile(settings.model)
+
+    async def findings(self) -> list[Finding]:
+        checks: tuple[Check, ...] = (
+            self._disk,
+            self._memory,
+            self._database,
+            self._schema,
+            self._broker,
+            self._workers,
+            self._gateway,
+            self._model,
+            self._adapters,
+            self._judge,
+            self._telegram,
+        )
+        found = []
+        for check in checks:
+            finding = await check()
+            print(self._texts.say(f"doctor.{finding.state}", what=finding.what, detail=finding.detail), flush=True)
+            found.append(finding)
+        return found
+
+    def _finding(self, name: str, state: Literal["ok", "bad", "skip"], detail: str, **values: object) -> Finding:
+        say = self._texts.say
+        return Finding(say(f"doctor.{name}"), state, say(f"doctor.{name}.{detail}", **values))
+
+    def _sentence(self, name: str, error: MenteeError) -> Finding:
+        return Finding(self._texts.say(f"doctor.{name}"), "bad", str(error))
+
+    async def _disk(self) -> Finding:
+        folder = self._home.root if self._home.root.exists() else self._home.root.parent
+        free = preflight.free_disk_gb(folder)
+        if free < DISK_GB:
+            return self._finding("disk", "bad", "bad", free=free, need=DISK_GB)
+        return self._finding("disk", "ok", "ok", free=free)
+
+    async def _memory(self) -> Finding:
+        free = preflight.free_memory_gb()
+        if free < TRAINING_MEMORY_GB:
+            return self._finding("memory", "bad", "bad", free=free, need=TRAINING_MEMORY_GB)
+        return self._finding("memory", "ok", "ok", free=free)
+
+    def _database_url(self) -> str:
+        given = self._settings.database_url
+        return given.get_secret_value() if given else postgres.url(self._home, self._settings.postgres_port)
+
+    def _broker_url(self) -> str:
+        given = self._settings.broker_url
+        return given.get_secret_value() if given else valkey.url(self._home, self._settings.valkey_port)
+
+    def _model_url(self) -> str:
+        return self._settings.vllm_base_url or vllm.url(self._settings.vllm_port)
+
+    async def _database(self) -> Finding:
+        try:
+            good = await postgres.answers(self._database_url())
+        except PartError as error:
+            return self._sentence("database", error)
+        return self._finding("database", "ok", "ok") if good else self._finding("database", "bad", "bad")
+
+    async def _schema(self) -> Finding:
+        wanted = _head()
+        try:
+            found = await _revision(self._database_url())
+        except (PartError, OSError, asyncpg.PostgresError, TimeoutError):
+            return self._finding("schema", "bad", "bad", found="–", wanted=wanted)
+        if found != wanted:
+            return self._finding("schema", "bad", "bad", found=found or "–", wanted=wanted)
+        return self._finding("schema", "ok", "ok", revision=found)
+
+    async def _broker(self) -> Finding:
+        try:
+            good = await valkey.answers(self._broker_url())
+        except PartError as error:
+            return self._sentence("broker", error)
+        return self._finding("broker", "ok", "ok") if good else self._finding("broker", "bad", "bad")
+
+    async def _workers(self) -> Finding:
+        names = [worker.name for worker in commands.WORKERS]
+        try:
+            env = {"BROKER_URL": self._broker_url()}
+        except PartError as error:
+            return self._sentence("workers", error)
+        silent = [name for name in names if not await workers.worker_answers(name, env)]
+        if silent:
+            return self._finding("workers", "bad", "bad", names=", ".join(silent), logs=self._home.logs)
+        return self._finding("workers", "ok", "ok", names=", ".join(names))
+
+    async def _gateway(self) -> Finding:
+        address = address_of(self._settings)
+        if await workers.gateway_answers(f"{address}/readyz"):
+            return self._finding("gateway", "ok", "ok", address=address)
+        return self._finding("gateway", "bad", "bad", address=address, logs=self._home.logs)
+
+    async def _model(self) -> Finding:
+        address = self._model_url()
+        if await vllm.answers(address, self._base.key):
+            return self._finding("model", "ok", "ok", model=self._base.key)
+        return self._finding("model", "bad", "bad", model=self._base.key, address=address)
+
+    async def _adapters(self) -> Finding:
+        directory = self._settings.model_dir or model.find(self._home, self._base)
+        if directory is None:
+            return self._finding("lora", "bad", "files")
+        reason = await doctor_remote.adapters(self._model_url(), directory, self._base, self._home)
+        if reason:
+            return self._finding("lora", "bad", "bad", reason=reason)
+        return self._finding("lora", "ok", "ok")
+
+    async def _judge(self) -> Finding:
+        if not self._settings.judge_base_url:
+            return self._finding("judge", "skip", "none")
+        problem = await doctor_remote.judge(self._settings)
+        return self._finding("judge", "bad", "bad", detail=problem) if problem else self._finding("judge", "ok", "ok")
+
+    async def _telegram(self) -> Finding:
+        if not self._settings.telegram_bot_token:
+            return self._finding("telegram", "skip", "none")
+        name, problem = await doctor_remote.telegram(self._settings)
+        if problem:
+            return self._finding("telegram", "bad", "bad", detail=problem)
+        return self._finding("telegram", "ok", "ok", name=name)
+
+
+def _head() -> str:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    configuration = Config(str(workers.MIGRATIONS))
+    return ScriptDirectory.from_config(configuration).get_current_head() or "–"
+
+
+async def _revision(url: str) -> str | None:
+    connection = await asyncpg.connect(url, timeout=CONNECT_TIMEOUT_S)
+    try:
+        revision: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+    finally:
+        await connection.close(timeout=CONNECT_TIMEOUT_S)
+    return revision

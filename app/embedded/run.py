@@ -1,0 +1,218 @@
+"""`mentee run`: every part that is not external, in the order in which they need each other.
+
+    postgres, valkey ─► schema ─┬─► gateway ────────────┬─► score, train, evaluate
+                                └─► model ─► vllm ──────┘
+
+The children learn each other's addresses through the variables of `.env.example`, and through nothing else.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import secrets
+import signal
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+
+import psutil
+
+from app.config import Settings
+from app.domain.profiles import PROFILES, BaseProfile, profile
+from app.embedded import model, postgres, preflight, valkey, vllm, workers
+from app.embedded.admin_link import first_admin_link
+from app.embedded.console import Console
+from app.embedded.messages import Texts
+from app.embedded.parts import LOOPBACK, Home, write_private
+from app.embedded.process import end_leftovers
+from app.embedded.supervisor import Supervisor
+from app.errors import PartError
+
+WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not bound to
+BETTER = "qwen3-0.6b"
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(settings: Settings, texts: Texts) -> None:
+    """Start everything, stay until told to stop, stop everything.
+
+    Raises:
+        PartError: something stands in the way, or a part does not start.
+    """
+    home = Home(settings.mentee_home.resolve())
+    base = profile(settings.model)
+    with contextlib.suppress(OSError):  # preflight says it in a sentence
+        home.create()
+    with _only_one(home, texts):
+        end_leftovers(home)
+        found = preflight.problems(settings, base, home, texts)
+        if found:
+            raise PartError("\n".join(found))
+        asyncio.run(_Run(settings, texts, home, base).main())
+
+
+def address_of(settings: Settings) -> str:
+    """Return the address under which a browser on this machine reaches the gateway."""
+    host = LOOPBACK if settings.mentee_host in WILDCARDS else settings.mentee_host
+    return f"http://{host}:{settings.mentee_port}"
+
+
+def children_environment(settings: Settings, home: Home) -> dict[str, str]:
+    """Return the variables that tell every child where the others are; needs prepared parts."""
+    env = {"MENTEE_HOME": str(home.root), "MENTEE_SECRET": secret(settings, home), "MODEL": settings.model}
+    env["DATABASE_URL"] = (
+        settings.database_url.get_secret_value()
+        if settings.database_url
+        else postgres.url(home, settings.postgres_port)
+    )
+    env["BROKER_URL"] = (
+        settings.broker_url.get_secret_value() if settings.broker_url else valkey.url(home, settings.valkey_port)
+    )
+    env["VLLM_BASE_URL"] = settings.vllm_base_url or vllm.url(settings.vllm_port)
+    directory = model.find(home, profile(settings.model))
+    if directory is not None:
+        env["MODEL_DIR"] = str(directory)
+    return env
+
+
+def secret(settings: Settings, home: Home) -> str:
+    """Return the installation's key, made once and kept where only the owner can read it."""
+    if settings.mentee_secret:
+        return settings.mentee_secret.get_secret_value()
+    path = home.run / "secret"
+    if not path.exists():
+        write_private(path, secrets.token_urlsafe(48))
+    return path.read_text(encoding="utf-8").strip()
+
+
+@contextlib.contextmanager
+def _only_one(home: Home, texts: Texts) -> Iterator[None]:
+    path = home.run / "lock"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise PartError(texts.say("preflight.home", home=home.root)) from error
+    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise PartError(texts.say("run.second", pid=file.read().strip() or "?")) from error
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+class _Run:
+    """One run from start to stop."""
+
+    def __init__(self, settings: Settings, texts: Texts, home: Home, base: BaseProfile) -> None:
+        self._settings = settings
+        self._texts = texts
+        self._home = home
+        self._base = base
+        self._console = Console(texts, home.run / "durations.json")
+        self._supervisor = Supervisor(home, self._console)
+
+    async def main(self) -> None:
+        loop = asyncio.get_running_loop()
+        work = asyncio.create_task(self._work())
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, work.cancel)
+        try:
+            await work
+        except asyncio.CancelledError:
+            self._console.say("run.stopping")
+        finally:
+            for number in STOP_SIGNALS:
+                # A second Ctrl-C must not cut the stopping short: the database is being written out.
+                loop.add_signal_handler(number, _patience)
+            await self._supervisor.stop()
+            _end_helpers()
+        self._console.say("run.stopped", home=self._home.root)
+
+    async def _work(self) -> None:
+        await self._start()
+        await self._greet()
+        await self._supervisor.watched()
+        await asyncio.Event().wait()
+
+    async def _start(self) -> None:
+        settings, start = self._settings, self._supervisor.start
+        if settings.database_url:
+            self._console.say("part.external", name="postgres", variable="DATABASE_URL")
+        else:
+            await start(postgres.part(self._home, settings.postgres_port))
+        if settings.broker_url:
+            self._console.say("part.external", name="valkey", variable="BROKER_URL")
+        else:
+            await start(valkey.part(self._home, settings.valkey_port))
+        env = children_environment(settings, self._home)
+        if workers.MIGRATIONS.exists():
+            async with self._console.job("schema", "part.done"):
+                await asyncio.to_thread(workers.migrate, env)
+        gateway = workers.gateway(address_of(settings), settings.mentee_port, {**env, **self._expected_model()})
+        await _together(start(gateway), self._start_model())
+        env = children_environment(settings, self._home)
+        await _together(*(start(worker) for worker in workers.workers(env)))
+
+    def _expected_model(self) -> dict[str, str]:
+        """Return where the model will be, for the gateway, which is up before the conversion is done."""
+        expected = model.expected(self._home, self._base)
+        return {"MODEL_DIR": str(expected)} if expected else {}
+
+    async def _start_model(self) -> None:
+        settings = self._settings
+        if settings.vllm_base_url:
+            self._console.say("part.external", name="vllm", variable="VLLM_BASE_URL")
+            return
+        directory = model.find(self._home, self._base)
+        if directory is None:
+            async with self._console.job("model", "part.done"):
+                directory = await asyncio.to_thread(_ensure, self._home, self._base, settings)
+        await self._supervisor.start(vllm.part(self._base, directory, settings.vllm_port))
+
+    async def _greet(self) -> None:
+        say, address = self._console.say, self._settings.public_url or address_of(self._settings)
+        say("run.chat", address=address)
+        say("run.panel", address=address)
+        link = await first_admin_link(children_environment(self._settings, self._home), address)
+        if link:
+            say("run.admin", link=link)
+        if self._base.bundled and not self._settings.vllm_base_url:
+            say("run.bundled", title=self._base.title, better=BETTER, choices=", ".join(PROFILES))
+        else:
+            languages = ", ".join(self._base.languages)
+            say("run.model", title=self._base.title, licence=self._base.licence, languages=languages)
+        say("run.stop")
+
+
+def _ensure(home: Home, base: BaseProfile, settings: Settings) -> Path:
+    return model.ensure(home, base, allow_download=settings.allow_download)
+
+
+async def _together(*starts: Coroutine[object, object, None]) -> None:
+    """Run starts side by side; the first that fails ends the others.
+
+    Raises:
+        PartError: the first failure.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            for start in starts:
+                group.create_task(start)
+    except* PartError as failed:
+        first = failed.exceptions[0]
+        raise PartError(str(first)) from first
+
+
+def _patience() -> None:
+    """Do nothing more than is already being done."""
+
+
+def _end_helpers() -> None:
+    """End one-time jobs (a conversion, a migration) that were under way when the run was told to stop."""
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
