@@ -4,6 +4,7 @@ Subcommands load lazily: `mentee --help` imports neither the store nor a web fra
 """
 
 import argparse
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 
@@ -70,15 +71,16 @@ def _doctor(_: argparse.Namespace) -> int:
 
 
 def _demo(arguments: argparse.Namespace) -> int:
-    from app.demo.cli import main as demo
-
-    return int(demo(arguments.rest))
+    return _delegate("app.demo.cli", arguments.rest)
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from app.bench.cli import main as bench
+    return _delegate("app.bench.cli", arguments.rest)
 
-    return int(bench(arguments.rest))
+
+def _delegate(module: str, rest: Sequence[str]) -> int:
+    """Hand the remaining words to a module that reads them itself."""
+    return int(importlib.import_module(module).main(rest))
 
 
 def _admin(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import ConfigError
@@ -24,7 +24,9 @@ class LadderSettings(BaseSettings):
     graduate_after_uses: int = Field(8, ge=1, description="replies that used a memory line before it may graduate")
     graduate_after_sessions: int = Field(2, ge=1, description="different conversations that used the line")
     graduate_min_examples: int = Field(1, ge=1, description="approved examples a line needs before it may graduate")
-    graduate_after_failures: int = Field(3, ge=1, description="replies that broke the line although it was in the prompt")
+    graduate_after_failures: int = Field(
+        3, ge=1, description="replies that broke the line although it was in the prompt"
+    )
     min_confidence: float = Field(0.6, ge=0, le=1, description="below this a classification is asked, not acted upon")
     train_min_prompts: int = Field(3, ge=1, description="consented prompts of the person a training needs")
     train_cooldown_s: int = Field(3600, ge=0, description="least seconds between two trainings of one person")
@@ -51,6 +53,9 @@ class Settings(BaseSettings):
     postgres_port: int = Field(8132, ge=1, le=65535, description="port of the embedded PostgreSQL (loopback)")
     valkey_port: int = Field(8179, ge=1, le=65535, description="port of the embedded Valkey (loopback)")
     model: str = Field("smollm2-135m", description="base profile, see app/domain/profiles.py")
+    model_dir: Path | None = Field(
+        None, description="directory of the served base, for its identity; set by `mentee run`"
+    )
     allow_download: bool = Field(False, description="fetch a base model that is not bundled")
 
     judge_base_url: str | None = None
@@ -71,6 +76,13 @@ class Settings(BaseSettings):
     retries_on_correction: int = Field(3, ge=0, le=8, description="rewrites sampled when a reply is corrected")
 
     ladder: LadderSettings = Field(default_factory=LadderSettings)
+
+    @field_validator("language", mode="before")
+    @classmethod
+    def _first_locale(cls, value: object) -> object:
+        # LANGUAGE is also gettext's list of locales ("ko_KR:en"), set on many desktops: its first language counts.
+        first = str(value).split(":")[0][:2].lower()
+        return first if first in {"en", "ko"} else "en"
 
     @model_validator(mode="after")
     def _combinations(self) -> Self:
