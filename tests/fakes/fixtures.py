@@ -1,0 +1,17 @@
+"""Pytest fixtures for the fakes, as a plugin: `pytest_plugins = ["tests.fakes.fixtures"]`.
+
+Owns their start and stop only. Each test gets fresh servers on free loopback ports.
+"""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.fakes.model import ModelServer
+
+
+@pytest.fixture
+async def model_server() -> AsyncIterator[ModelServer]:
+    """An instant model server in vLLM's dialect."""
+    async with ModelServer() as server:
+        yield server
