@@ -76,9 +76,9 @@ class _Doctor:
             found.append(finding)
         return found
 
-    def _finding(self, name: str, state: Literal["ok", "bad", "skip"], detail: str, **values: object) -> Finding:
+    def _finding(self, part: str, state: Literal["ok", "bad", "skip"], ending: str, **values: object) -> Finding:
         say = self._texts.say
-        return Finding(say(f"doctor.{name}"), state, say(f"doctor.{name}.{detail}", **values))
+        return Finding(say(f"doctor.{part}"), state, say(f"doctor.{part}.{ending}", **values))
 
     def _sentence(self, name: str, error: MenteeError) -> Finding:
         return Finding(self._texts.say(f"doctor.{name}"), "bad", str(error))
@@ -158,7 +158,7 @@ class _Doctor:
         directory = self._settings.model_dir or model.find(self._home, self._base)
         if directory is None:
             return self._finding("lora", "bad", "files")
-        reason = await doctor_remote.adapters(self._model_url(), directory, self._base, self._home)
+        reason = await doctor_remote.adapters(self._model_url(), directory)
         if reason:
             return self._finding("lora", "bad", "bad", reason=reason)
         return self._finding("lora", "ok", "ok")

@@ -1,0 +1,74 @@
+"""The locks are complete, exact, and free of what breaks the rest; the scripts find a Python that runs."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LOCKS = ("gateway", "cpu", "dev")
+PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)(\s*;.*)?$")
+BREAKING = {"torchvision", "torchaudio", "torchcodec", "vllm", "llm", "llama-cpp-python"}
+
+
+def _lines(lock: str) -> list[str]:
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def _names(lock: str) -> list[str]:
+    found = [PIN.match(line) for line in _lines(lock)]
+    return [re.sub(r"[-_.]+", "-", match["name"]).lower() for match in found if match]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_line_is_an_exact_pin(lock: str) -> None:
+    assert [line for line in _lines(lock) if not PIN.match(line)] == []
+
+
+def test_nothing_is_pinned_twice() -> None:
+    names = [name for lock in LOCKS for name in _names(lock)]
+    assert len(names) == len(set(names))
+
+
+def test_the_gateway_is_free_of_torch_and_nothing_brings_what_breaks_it() -> None:
+    assert "torch" not in _names("gateway")
+    assert "torch" in _names("cpu")
+    assert BREAKING.isdisjoint(name for lock in LOCKS for name in _names(lock))
+
+
+@pytest.mark.parametrize("path", ["pyproject.toml", "Makefile", "requirements", ".ci/run"])
+def test_no_index_is_named(path: str) -> None:
+    files = [ROOT / path] if (ROOT / path).is_file() else sorted((ROOT / path).iterdir())
+    assert [file.name for file in files if re.search(r"index-url|https?://", file.read_text(encoding="utf-8"))] == []
+
+
+def _shim(folder: Path, name: str, body: str) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
+
+
+def test_without_a_fitting_python_there_is_one_sentence_with_the_remedy(tmp_path: Path) -> None:
+    """A version manager leaves commands that only fail; an old Python runs but does not fit."""
+    checkout = tmp_path / "checkout"
+    (checkout / "requirements").mkdir(parents=True)
+    script = checkout / "requirements" / "install.sh"
+    script.write_text((ROOT / "requirements" / "install.sh").read_text(encoding="utf-8"), encoding="utf-8")
+    shims = tmp_path / "bin"
+    for name in ("python3.11", "python3.12"):
+        _shim(shims, name, "echo not installed >&2; exit 127")
+    for name in ("python3", "python"):
+        _shim(shims, name, "exit 1")
+    for tool in ("bash", "dirname"):
+        (shims / tool).symlink_to(f"/bin/{tool}" if Path(f"/bin/{tool}").exists() else f"/usr/bin/{tool}")
+    env = {key: value for key, value in os.environ.items() if key != "PYTHON_BIN"} | {"PATH": str(shims)}
+    done = subprocess.run(
+        [str(shims / "bash"), str(script), "gateway"], env=env, capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 1
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Python 3.11 or 3.12" in done.stderr
+    assert "PYTHON_BIN" in done.stderr
