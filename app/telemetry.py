@@ -8,7 +8,16 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-QUIET = ("httpx", "httpcore", "aiohttp.access", "telegram.Bot", "telegram.ext", "twilio", "sqlalchemy.engine", "asyncio")
+QUIET = (
+    "httpx",
+    "httpcore",
+    "aiohttp.access",
+    "telegram.Bot",
+    "telegram.ext",
+    "twilio",
+    "sqlalchemy.engine",
+    "asyncio",
+)
 _OWN = ("event", "fields")
 
 
@@ -60,7 +69,7 @@ class Log:
         """Log what an operator should know."""
         self._logger.warning(event, extra={"fields": fields})
 
-    def error(self, event: str, error: BaseException | None = None, **fields: object) -> None:
+    def failure(self, event: str, error: BaseException | None = None, **fields: object) -> None:
         """Log what went wrong, by the error's type and place."""
         exc_info = (type(error), error, error.__traceback__) if error else None
         self._logger.error(event, exc_info=exc_info, extra={"fields": fields})

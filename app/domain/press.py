@@ -33,7 +33,7 @@ class Press:
 
     def data(self) -> str:
         """Return the callback data."""
-        return ":".join((self.verb, self.subject, self.choice)).rstrip(":")
+        return f"{self.verb}:{self.subject}:{self.choice}".rstrip(":")
 
     @property
     def row(self) -> UUID:

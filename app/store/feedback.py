@@ -73,6 +73,13 @@ async def access(tx: Tx, person_id: UUID, feedback_id: UUID) -> Feedback:
     return _feedback(row)
 
 
+async def by_evidence(tx: Tx, person_id: UUID, evidence: str) -> Feedback | None:
+    """Return feedback that a crashed try stored already."""
+    query = select(feedback).where(feedback.c.person_id == person_id, feedback.c.evidence == evidence)
+    row = (await tx.execute(query.limit(1))).one_or_none()
+    return _feedback(row) if row else None
+
+
 async def open_of_turn(tx: Tx, person_id: UUID, turn_id: UUID) -> Feedback | None:
     """Return the newest feedback of this person on a turn."""
     query = select(feedback).where(feedback.c.turn_id == turn_id, feedback.c.person_id == person_id)
@@ -154,6 +161,6 @@ def _classified(classification: Classification | None) -> dict[str, object]:
 
 
 def _feedback(row: Row[tuple[object, ...]]) -> Feedback:
-    kind = row._mapping["class"]
+    kind = row._mapping["class"]  # noqa: SLF001 - public by its documentation; `class` is no attribute name
     found = FeedbackClass(kind) if kind else None
     return Feedback(row.id, row.turn_id, row.person_id, row.kind, found, row.text, row.confidence, row.language)

@@ -39,6 +39,11 @@ async def add(
     return line_id
 
 
+async def version(tx: Tx, person_id: UUID) -> int:
+    """Return the version of a person's memory."""
+    return int(await tx.scalar(select(people.c.memory_version).where(people.c.id == person_id)) or 0)
+
+
 async def changed(tx: Tx, person_id: UUID, line_id: UUID, event: str) -> int:
     """Begin the next version of a person's memory; return its number."""
     bumped = update(people).where(people.c.id == person_id).values(memory_version=people.c.memory_version + 1)
@@ -158,4 +163,5 @@ def _line(row: Row[tuple[object, ...]], found: tuple[Example, ...]) -> MemoryLin
         examples=found,
         checker=row.checker,
         feedback_id=row.feedback_id,
+        checkpoint_id=row.checkpoint_id,
     )

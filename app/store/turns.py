@@ -92,6 +92,18 @@ async def finish(tx: Tx, turn_id: UUID, outcome: Outcome) -> bool:
     return ended.rowcount == 1
 
 
+async def request_stop(tx: Tx, chat_id: UUID) -> UUID | None:
+    """Ask that the reply being written in a chat stops; return its turn."""
+    asked = update(turns).where(turns.c.chat_id == chat_id, turns.c.state.in_(OPEN)).values(stop_requested=True)
+    found = list(await tx.scalars(asked.returning(turns.c.id)))
+    return found[0] if found else None
+
+
+async def stop_requested(tx: Tx, turn_id: UUID) -> bool:
+    """Whether somebody asked to stop this reply."""
+    return bool(await tx.scalar(select(turns.c.stop_requested).where(turns.c.id == turn_id)))
+
+
 async def history(tx: Tx, session_id: UUID, before: int) -> Sequence[PastTurn]:
     """Return the finished turns of a session before number `before`, oldest first, siblings replaced by the newest."""
     newer = turns.alias()

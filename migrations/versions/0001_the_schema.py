@@ -715,6 +715,7 @@ def upgrade() -> None:  # noqa: PLR0915 - the whole schema in one step
         sa.Column("finish_reason", sa.Text(), nullable=True),
         sa.Column("failure", sa.Text(), nullable=True),
         sa.Column("learnable", sa.Boolean(), server_default="false", nullable=False),
+        sa.Column("stop_requested", sa.Boolean(), server_default="false", nullable=False),
         sa.Column("first_token_ms", sa.Float(), nullable=True),
         sa.Column("duration_ms", sa.Float(), nullable=True),
         sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.text("now()"), nullable=False),

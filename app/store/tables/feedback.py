@@ -6,7 +6,17 @@ from sqlalchemy.types import Uuid
 
 from app.store.tables.base import born, document, link, metadata, moment, one_of, uuid_key, words
 
-CLASSES = ("wrong_fact", "style", "preference", "personal_fact", "one_off", "topic_change", "abuse", "praise", "unclear")
+CLASSES = (
+    "wrong_fact",
+    "style",
+    "preference",
+    "personal_fact",
+    "one_off",
+    "topic_change",
+    "abuse",
+    "praise",
+    "unclear",
+)
 
 votes = Table(
     "votes",

@@ -192,8 +192,15 @@ releases = Table(
     moment("changed_at"),
     one_of("scope", "person", "global"),
     one_of("state", "pending", "shadow", "canary", "live", "superseded", "rolled_back", "retired"),
-    Index("ix_releases_live_person", "person_id", unique=True, postgresql_where=text("state = 'live' and scope = 'person'")),
-    Index("ix_releases_live_global", "scope", unique=True, postgresql_where=text("state = 'live' and scope = 'global'")),
+    Index(
+        "ix_releases_live_person",
+        "person_id",
+        unique=True,
+        postgresql_where=text("state = 'live' and scope = 'person'"),
+    ),
+    Index(
+        "ix_releases_live_global", "scope", unique=True, postgresql_where=text("state = 'live' and scope = 'global'")
+    ),
     comment="A checkpoint's place in routing and how it came and went. With its checkpoint. Service.",
 )
 

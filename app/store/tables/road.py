@@ -1,6 +1,18 @@
 """The road of a message: dedupe keys, inbox, lanes, turns, outbox, quarantine, polling leases."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Identity, Index, Integer, LargeBinary, Table, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, REAL
 
 from app.store.tables.base import born, document, link, metadata, moment, one_of, uuid_key, words
@@ -78,6 +90,7 @@ turns = Table(
     words("finish_reason"),
     words("failure"),
     Column("learnable", Boolean, nullable=False, server_default="false"),
+    Column("stop_requested", Boolean, nullable=False, server_default="false"),
     Column("first_token_ms", Float),
     Column("duration_ms", Float),
     born(),

@@ -1,0 +1,320 @@
+"""The turn: from a stored message to a stored reply. Person → consents → memory → release → prompt → model → outbox.
+
+    begin (turn + placeholder, one commit) → stream → finish (reply, parts, uses of memory, end of the update: one commit)
+
+A crash in between leaves an open turn and its placeholder; the update is claimed again and the same turn goes on.
+What is stored with a reply is what made it (invariant I2).
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.config import Settings
+from app.domain import prompt as prompts
+from app.domain.consent import Consents, Purpose
+from app.domain.memory import MemoryLine, in_prompt
+from app.domain.messages import text as say
+from app.domain.outgoing import Content
+from app.domain.person import Chat, Identity, Session
+from app.domain.policy import Route
+from app.domain.text import is_blank, without_thinking
+from app.domain.turn import BaseIdentity, Origin, Outcome, Provenance, Turn
+from app.errors import AdapterUnknownError, ModelError, ModelRequestError, ModelUnavailableError
+from app.ports import Channel, Completion, Model, Sampling
+from app.services.lanes import Work
+from app.services.live import LiveView
+from app.services.replies import failure_content, release_news, reply_parts
+from app.services.stream import Item, Streams
+from app.store import Store, Tx, memory, outbox, turns
+from app.telemetry import Log
+
+log = Log(__name__)
+STOP_LOOK_S = 1.0
+TEMPERATURE = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What a turn asks of the learning side, in its own transactions."""
+
+    route: Callable[[Tx, Session], Awaitable[Route | None]]
+    """Finds the released adapter that may answer in a session."""
+    after_reply: Callable[[Tx, UUID], Awaitable[None]]
+    """Looks whether something of a person has earned a training."""
+    announce: Callable[[Tx, UUID], Awaitable[Sequence[str]]]
+    """Marks a release as told; returns the lines that its adapter has learnt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The base model as it is served: its name there, its identity, and its context in tokens."""
+
+    name: str
+    identity: BaseIdentity
+    context: int
+    learnable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A message that shall be answered."""
+
+    channel: Channel
+    chat: Chat
+    session: Session
+    person_id: UUID | None
+    language: str
+    consents: Consents
+    identity: Identity
+    text: str
+    message_id: str | None
+    origin: Origin
+    sibling_of: UUID | None = None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether memory may be used here: alone with a person who allows it."""
+        return self.chat.private and self.consents.allows(Purpose.MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the model will be asked, and by which weights."""
+
+    route: Route | None
+    memory: tuple[MemoryLine, ...]
+    messages: Sequence[prompts.ChatMessage]
+    made_by: Provenance
+
+
+class Converse:
+    """Answers messages. One instance per gateway."""
+
+    def __init__(
+        self,
+        store: Store,
+        model: Model,
+        base: Base,
+        streams: Streams,
+        settings: Settings,
+        learning: Learning,
+        due: asyncio.Event,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            store: the database.
+            model: the model server.
+            base: the base that it serves.
+            streams: where the reply is shown while it is written.
+            settings: limits.
+            learning: routes, graduation and news of releases.
+            due: set when something is to be delivered.
+        """
+        self._store = store
+        self._model = model
+        self._base = base
+        self._streams = streams
+        self._settings = settings
+        self._learning = learning
+        self._due = due
+        self._stops: dict[UUID, asyncio.Event] = {}
+
+    async def answer(self, request: Request, work: Work) -> None:
+        """Answer one message to its end; the update ends in the same commit as the reply."""
+        turn, plan = await self._begin(request, work)
+        if plan is None:
+            return
+        self._streams.publish(request.chat.id, Item(turn.id))
+        view = LiveView(request.channel, request.chat.address, lambda: self._placeholder(turn.id))
+        stop = self._stops[turn.id] = asyncio.Event()
+        try:
+            outcome, plan = await self._generate(request, turn, plan, view, stop)
+        finally:
+            del self._stops[turn.id]
+            await view.finish()
+        await self._finish(request, turn, plan, outcome, work)
+
+    async def stop(self, chat_id: UUID) -> bool:
+        """Stop the reply that is being written in a chat, wherever it is written; False when there is none."""
+        async with self._store.begin() as tx:
+            turn_id = await turns.request_stop(tx, chat_id)
+        if turn_id in self._stops:
+            self._stops[turn_id].set()
+        return turn_id is not None
+
+    async def _begin(self, request: Request, work: Work) -> tuple[Turn, Plan | None]:
+        async with self._store.begin() as tx:
+            turn = await turns.begin(
+                tx,
+                turns.NewTurn(
+                    inbox_id=work.claimed.id,
+                    session_id=request.session.id,
+                    chat_id=request.chat.id,
+                    person_id=request.person_id,
+                    user_text=request.text,
+                    message_id=request.message_id,
+                    origin=request.origin,
+                    sibling_of=request.sibling_of,
+                ),
+            )
+            if turn.state not in turns.OPEN:
+                await work.done(tx)
+                return turn, None
+            plan = await self._plan(tx, request, turn, await self._route(tx, request))
+            await turns.generating(tx, turn.id, plan.made_by)
+            if request.channel.capabilities.live_edit_s and await outbox.last_part(tx, turn.id) is None:
+                await outbox.put_part(tx, request.chat.id, turn.id, 0, Content(say(request.language, "thinking")))
+        self._due.set()
+        return turn, plan
+
+    async def _route(self, tx: Tx, request: Request) -> Route | None:
+        if not request.chat.private or request.person_id is None:
+            return None
+        return await self._learning.route(tx, request.session)
+
+    async def _plan(self, tx: Tx, request: Request, turn: Turn, route: Route | None) -> Plan:
+        known: Sequence[MemoryLine] = ()
+        if request.remembers and request.person_id:
+            known = await memory.lines(tx, request.person_id, "active", "graduated")
+        lines = in_prompt(known, route.checkpoint_id if route else None)
+        past = await turns.history(tx, request.session.id, turn.number)
+        budget = self._base.context - self._settings.max_reply_tokens
+        messages = prompts.build(request.identity.system_prompt, lines, past, request.text, budget_tokens=budget)
+        made_by = Provenance(
+            base=self._base.identity,
+            prompt_version=prompts.PROMPT_VERSION,
+            memory_version=await memory.version(tx, request.person_id) if request.person_id else 0,
+            memory_used=tuple(line.id for line in lines),
+            sampling=self._sampling().document(),
+            identity_id=request.identity.id,
+            checkpoint_id=route.checkpoint_id if route else None,
+            release_id=route.release_id if route else None,
+        )
+        return Plan(route, lines, messages, made_by)
+
+    def _sampling(self) -> Sampling:
+        return Sampling(temperature=TEMPERATURE, max_tokens=self._settings.max_reply_tokens)
+
+    async def _generate(
+        self, request: Request, turn: Turn, plan: Plan, view: LiveView, stop: asyncio.Event
+    ) -> tuple[Outcome, Plan]:
+        started = time.monotonic()
+        try:
+            return await self._stream(request, turn, plan, view, stop), plan
+        except AdapterUnknownError:
+            # The server lost the adapter (a restart): this turn falls back to the base with the whole memory.
+            log.warning("turn:adapter:missing", turn=turn.id, checkpoint=plan.made_by.checkpoint_id)
+            try:
+                async with self._store.begin() as tx:
+                    plan = await self._plan(tx, request, turn, None)
+                    await turns.generating(tx, turn.id, plan.made_by)
+                return await self._stream(request, turn, plan, view, stop), plan
+            except ModelError as error:
+                return _failed(error, started), plan
+        except ModelError as error:
+            log.warning("turn:model:failed", turn=turn.id, kind=type(error).__name__)
+            return _failed(error, started), plan
+
+    async def _stream(self, request: Request, turn: Turn, plan: Plan, view: LiveView, stop: asyncio.Event) -> Outcome:
+        started = time.monotonic()
+        first_ms: float | None = None
+        text = ""
+        completion: Completion | None = None
+        looked = started
+        model = plan.route.adapter if plan.route else self._base.name
+        salt = self._salt(request, plan)
+        stream = self._model.stream(model, plan.messages, self._sampling(), salt=salt)
+        async for delta in stream:
+            if delta.completion is not None:
+                completion = delta.completion
+                break
+            first_ms = first_ms or (time.monotonic() - started) * 1000
+            text += delta.text
+            shown = without_thinking(text)
+            view.show(shown)
+            self._streams.publish(request.chat.id, Item(turn.id, shown))
+            if time.monotonic() - looked > STOP_LOOK_S:
+                looked = time.monotonic()
+                await self._look_for_stop(turn.id, stop)
+            if stop.is_set():
+                break
+        duration_ms = (time.monotonic() - started) * 1000
+        if completion is None:
+            return Outcome("stopped", without_thinking(text), first_token_ms=first_ms, duration_ms=duration_ms)
+        return self._outcome(request, completion, first_ms, duration_ms)
+
+    async def _look_for_stop(self, turn_id: UUID, stop: asyncio.Event) -> None:
+        async with self._store.begin() as tx:
+            if await turns.stop_requested(tx, turn_id):
+                stop.set()
+
+    def _outcome(self, request: Request, completion: Completion, first_ms: float | None, duration_ms: float) -> Outcome:
+        text = without_thinking(completion.text)
+        if is_blank(text):
+            return Outcome(
+                "failed", None, completion.finish_reason, "empty", first_token_ms=first_ms, duration_ms=duration_ms
+            )
+        whole = bool(completion.token_ids) and bool(completion.prompt_token_ids)
+        return Outcome(
+            state="done",
+            reply_text=text,
+            finish_reason=completion.finish_reason,
+            prompt_token_ids=completion.prompt_token_ids,
+            response_token_ids=completion.token_ids,
+            response_logprobs=completion.logprobs,
+            first_token_ms=first_ms,
+            duration_ms=duration_ms,
+            learnable=whole and self._base.learnable and request.origin.own_words and request.chat.private,
+        )
+
+    async def _finish(self, request: Request, turn: Turn, plan: Plan, outcome: Outcome, work: Work) -> None:
+        async with self._store.begin() as tx:
+            if await turns.finish(tx, turn.id, outcome):
+                await self._deliver(tx, request, turn, plan, outcome)
+                await self._count(tx, request, plan, outcome)
+            await work.done(tx)
+        self._due.set()
+        self._streams.publish(request.chat.id, Item())
+        log.info(
+            "turn:reply:stored", turn=turn.id, state=outcome.state, failure=outcome.failure, ms=outcome.duration_ms
+        )
+
+    async def _deliver(self, tx: Tx, request: Request, turn: Turn, plan: Plan, outcome: Outcome) -> None:
+        if outcome.state == "failed":
+            parts: Sequence[Content] = [failure_content(request.language, turn.id, outcome.failure)]
+        else:
+            parts = reply_parts(request.channel, request.language, turn.id, outcome)
+        for number, content in enumerate(parts):
+            await outbox.put_part(tx, request.chat.id, turn.id, number, content)
+        if outcome.state == "done" and plan.route and not plan.route.announced:
+            learnt = await self._learning.announce(tx, plan.route.release_id)
+            await outbox.put(tx, request.chat.id, release_news(request.language, plan.route.release_id, learnt))
+
+    async def _count(self, tx: Tx, request: Request, plan: Plan, outcome: Outcome) -> None:
+        if outcome.state != "done" or request.person_id is None or not outcome.reply_text:
+            return
+        used = [line for line in plan.memory if line.state == "active"]
+        await memory.used(tx, [line.id for line in used], request.session.id)
+        await memory.failed(tx, [line.id for line in used if line.broken_by(outcome.reply_text)])
+        await self._learning.after_reply(tx, request.person_id)
+
+    async def _placeholder(self, turn_id: UUID) -> str | None:
+        async with self._store.begin() as tx:
+            return await outbox.provider_id(tx, turn_id)
+
+    def _salt(self, request: Request, plan: Plan) -> str:
+        """Return the cache salt: prefix caches are never shared between people or policies."""
+        whose = request.person_id if request.chat.private else request.chat.id
+        policy = plan.made_by.checkpoint_id or self._base.name
+        return hashlib.sha256(f"{whose}:{policy}".encode()).hexdigest()
+
+
+def _failed(error: ModelError, started: float) -> Outcome:
+    kinds = {ModelUnavailableError: "unavailable", ModelRequestError: "refused"}
+    failure = kinds.get(type(error), "bad_answer")
+    return Outcome("failed", failure=failure, duration_ms=(time.monotonic() - started) * 1000)

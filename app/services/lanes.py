@@ -1,0 +1,157 @@
+"""The loop that hands each stored update to its handler: one at a time per lane, lanes side by side, leases held.
+
+stored ──claim──► claimed ──handler──► done | refused | quarantined
+                    │ retryable error: back to stored, later          (at most MAX_ATTEMPTS)
+                    │ anything else:   back to stored, then dead
+                    └ process killed:  the lease runs out and another claim takes it
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from app.errors import InvalidInputError, MenteeError, StoreUnavailableError
+from app.store import Store, Tx, inbox, switches
+from app.telemetry import Log
+
+log = Log(__name__)
+IDLE_S = 0.5
+RENEW_S = inbox.LEASE_S / 3
+STORE_AWAY_S = 2.0
+
+
+class LeaseLostError(MenteeError):
+    """Another process took this update over; what this one did is rolled back."""
+
+    retryable = True
+
+
+class Work:
+    """One claimed update on its way through a handler."""
+
+    def __init__(self, claimed: inbox.Claimed, owner: str) -> None:
+        """Take the claimed row and the name under which it is held."""
+        self.claimed = claimed
+        self.owner = owner
+        self.finished = False
+
+    async def done(self, tx: Tx, state: str = "done", error: str | None = None) -> None:
+        """End the update in the handler's own transaction, so that its effects and its end are one.
+
+        Raises:
+            LeaseLostError: the update is held by somebody else now.
+        """
+        if self.finished:
+            return
+        if not await inbox.finish(tx, self.claimed.id, self.owner, state, error):
+            raise LeaseLostError
+        self.finished = True
+
+
+Handler = Callable[[Work], Awaitable[None]]
+
+
+class LaneRunner:
+    """Claims and runs updates until it is stopped; `stop` lets what runs finish."""
+
+    def __init__(self, store: Store, handler: Handler, owner: str, woken: asyncio.Event, concurrency: int = 32) -> None:
+        """Take the handler of one update, the owner's name for leases, and how many lanes may run at once."""
+        self._store = store
+        self._handler = handler
+        self._owner = owner
+        self._woken = woken
+        self._slots = concurrency
+        self._running: dict[int, asyncio.Task[None]] = {}
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        """Work until `stop`."""
+        renewing = asyncio.create_task(self._renew())
+        try:
+            while not self._stopping.is_set():
+                self._woken.clear()
+                if not await self._claim():
+                    await self._idle()
+        finally:
+            renewing.cancel()
+
+    async def stop(self, grace_s: float = 25.0) -> None:
+        """Claim nothing more; wait for what runs, then leave it to the leases."""
+        self._stopping.set()
+        self._woken.set()
+        if self._running:
+            _, left = await asyncio.wait(self._running.values(), timeout=grace_s)
+            for task in left:
+                task.cancel()
+
+    async def _claim(self) -> bool:
+        free = self._slots - len(self._running)
+        if free <= 0:
+            return False
+        try:
+            async with self._store.begin() as tx:
+                found = [] if await switches.paused(tx, "intake") else await inbox.claim(tx, self._owner, free)
+        except StoreUnavailableError:
+            log.warning("inbox:claim:store_away")
+            await asyncio.sleep(STORE_AWAY_S)
+            return False
+        for claimed in found:
+            task = asyncio.create_task(self._work(Work(claimed, self._owner)))
+            self._running[claimed.id] = task
+            task.add_done_callback(partial(self._ended, claimed.id))
+        return bool(found)
+
+    def _ended(self, row: int, _task: asyncio.Task[None]) -> None:
+        del self._running[row]
+        self._woken.set()
+
+    async def _idle(self) -> None:
+        try:
+            await asyncio.wait_for(self._woken.wait(), IDLE_S)
+        except TimeoutError:
+            return
+
+    async def _renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            if not self._running:
+                continue
+            try:
+                async with self._store.begin() as tx:
+                    await inbox.renew(tx, self._owner, list(self._running))
+            except StoreUnavailableError:
+                log.warning("inbox:renew:store_away")
+
+    async def _work(self, work: Work) -> None:
+        try:
+            await self._handler(work)
+            await self._end(work, "done")
+        except LeaseLostError:
+            log.warning("inbox:lease:lost", inbox=work.claimed.id)
+        except StoreUnavailableError:
+            # The lease runs out and the update is taken again; there is nowhere to write that down now.
+            log.warning("inbox:work:store_away", inbox=work.claimed.id)
+        except InvalidInputError as error:
+            log.warning("inbox:update:quarantined", inbox=work.claimed.id)
+            await self._end(work, "quarantined", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the last resort of this loop: an update never takes its lane down
+            log.failure("inbox:work:failed", error, inbox=work.claimed.id, attempt=work.claimed.attempts)
+            await self._again(work, error)
+
+    async def _again(self, work: Work, error: Exception) -> None:
+        attempts = work.claimed.attempts
+        if attempts >= inbox.MAX_ATTEMPTS:
+            await self._end(work, "dead", type(error).__name__)
+            return
+        try:
+            async with self._store.begin() as tx:
+                await inbox.retry(tx, work.claimed.id, work.owner, float(attempts**2), type(error).__name__)
+        except StoreUnavailableError:
+            log.warning("inbox:retry:store_away", inbox=work.claimed.id)
+
+    async def _end(self, work: Work, state: str, error: str | None = None) -> None:
+        try:
+            async with self._store.begin() as tx:
+                await work.done(tx, state, error)
+        except (LeaseLostError, StoreUnavailableError):
+            log.warning("inbox:end:lost", inbox=work.claimed.id)

@@ -1,0 +1,72 @@
+"""Shows a reply while it is written, by editing its placeholder: best effort, never the truth.
+
+The final text goes through the outbox after `finish`, which waits for an edit that is still on its way, so that no
+late edit can overwrite it. A platform that asks to wait ends the live view of this reply.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from app.domain.event import ChatAddress
+from app.domain.outgoing import Content
+from app.errors import DeliveryError
+from app.ports import Channel
+
+TYPING_S = 4.5
+EDIT_TIMEOUT_S = 10.0
+
+
+class LiveView:
+    """One reply's live view on one channel."""
+
+    def __init__(self, channel: Channel, chat: ChatAddress, message_id: Callable[[], Awaitable[str | None]]) -> None:
+        """Take the channel, the chat, and how to learn the placeholder's platform id once it was sent."""
+        self._channel = channel
+        self._chat = chat
+        self._message_id = message_id
+        self._text = ""
+        self._shown = ""
+        self._ended = asyncio.Event()
+        self._tasks = [asyncio.create_task(self._edits())] if channel.capabilities.live_edit_s else []
+        if channel.capabilities.typing:
+            self._tasks.append(asyncio.create_task(self._typing()))
+
+    def show(self, text: str) -> None:
+        """Note the reply so far."""
+        self._text = text
+
+    async def finish(self) -> None:
+        """End the view; afterwards no edit is on its way."""
+        self._ended.set()
+        for task in self._tasks:
+            await asyncio.wait([task], timeout=EDIT_TIMEOUT_S)
+            task.cancel()
+
+    async def _edits(self) -> None:
+        pause = self._channel.capabilities.live_edit_s or 1.0
+        limit = self._channel.capabilities.max_units
+        while not await self._wait(pause):
+            text = self._text[: limit // 2]
+            if text.strip() in {"", self._shown}:
+                continue
+            message_id = await self._message_id()
+            if message_id is None:
+                continue
+            try:
+                await self._channel.edit(self._chat, message_id, Content(f"{text} …"))
+            except DeliveryError:
+                return
+            self._shown = text.strip()
+
+    async def _typing(self) -> None:
+        await self._channel.typing(self._chat)
+        while not await self._wait(TYPING_S):
+            await self._channel.typing(self._chat)
+
+    async def _wait(self, seconds: float) -> bool:
+        """Return whether the view ended within `seconds`."""
+        try:
+            await asyncio.wait_for(self._ended.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
