@@ -1,0 +1,220 @@
+"""Runs the gates' prompts through a model server and collects what `decide` needs. Greedy throughout.
+
+    isolation: others alone ─► others while the candidate is served
+    base, candidate (and base with memory, and the present adapter) on: regression · safety · drift · held-out prompts
+
+Knows a server only by the `GateModel` protocol, and a lesson only by its checker. No text leaves this module.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from app.domain.checker import CheckerSpec, check
+from app.errors import GateError, ModelError
+from learner.gate.features import features, refuses
+from learner.gate.report import (
+    DriftResult,
+    IsolationResult,
+    Measurements,
+    RetentionResult,
+    SafetyResult,
+    TargetResult,
+)
+from learner.gate.suite import Probe, Suite
+from learner.types import ChatMessage
+
+T = TypeVar("T")
+Messages = tuple[ChatMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A greedy reply with the ids of its prompt and of itself."""
+
+    text: str = field(repr=False)
+    prompt_token_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+
+
+class GateModel(Protocol):
+    """What a gate asks of a model server. `model_name` is the base's served name or an adapter's."""
+
+    async def generate(self, messages: Messages, model_name: str, max_tokens: int, temperature: float = 0.0) -> Reply:
+        """Return a whole reply. Raises the `ModelError` family."""
+        ...
+
+    async def prompt_logprobs(self, token_ids: Sequence[int], model_name: str) -> Sequence[float | None]:
+        """Return log P of each token given those before it, as long as `token_ids`; the first may be None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GateLesson:
+    """A lesson as the gate sees it; without a checker nobody can decide here and the candidate waits."""
+
+    id: str
+    check: CheckerSpec | None
+
+
+@dataclass(frozen=True, slots=True)
+class GatePlan:
+    """What to measure, and on whom.
+
+    `plain` and `with_memory` turn a user message into the prompt that the product would build, without and with the
+    lessons' memory lines. `held_out` are the person's own prompts that no training saw; probes fill them up.
+    """
+
+    base: str
+    candidate: str
+    lessons: tuple[GateLesson, ...]
+    plain: Callable[[str], Messages]
+    with_memory: Callable[[str], Messages]
+    held_out: tuple[Probe, ...] = ()
+    parent: str | None = None
+    parent_lessons: frozenset[str] = frozenset()
+    others: tuple[str, ...] = ()
+    target_prompts: int = 16
+    isolation_prompts: int = 8
+    concurrency: int = 8
+    regression_tokens: int = 24
+    safety_tokens: int = 40
+    reply_tokens: int = 72
+    on_stage: Callable[[str], None] = field(default=lambda _stage: None)
+
+
+class Measurer:
+    """One gate run against one server."""
+
+    def __init__(self, model: GateModel, suite: Suite, plan: GatePlan) -> None:
+        self._model = model
+        self._suite = suite
+        self._plan = plan
+        self._seats = asyncio.Semaphore(plan.concurrency)
+
+    async def run(self) -> Measurements:
+        """Measure everything.
+
+        Raises:
+            GateError: the server did not answer, so nothing can be decided.
+        """
+        plan = self._plan
+        try:
+            isolation = await self._isolation()
+            safety = await self._staged("safety", self._safety)
+            retention = await self._staged("retention", self._retention)
+            drift = await self._staged("drift", self._drift)
+            target = await self._staged("target", self._target)
+        except ModelError as error:
+            raise GateError(f"the gate could not be measured: {error}") from error
+        exempt = {lesson.id: lesson.check.exempts if lesson.check else frozenset() for lesson in plan.lessons}
+        return Measurements(exempt, target, retention, safety, drift, isolation)
+
+    async def _staged(self, stage: str, measure: Callable[[], Awaitable[T]]) -> T:
+        self._plan.on_stage(stage)
+        return await measure()
+
+    async def _isolation(self) -> tuple[IsolationResult, ...]:
+        self._plan.on_stage("isolation")
+        probes = self._suite.probes[: self._plan.isolation_prompts]
+        watched = [(name, probe) for name in (self._plan.base, *self._plan.others) for probe in probes]
+        before = await self._all([self._watch(name, probe) for name, probe in watched])
+        candidate = [self._watch(self._plan.candidate, probe) for _, probe in watched]
+        # interleaved, so that every batch mixes the candidate with everybody else
+        mixed = [call for pair in zip([self._watch(n, p) for n, p in watched], candidate, strict=True) for call in pair]
+        during = (await self._all(mixed))[::2]
+        return tuple(
+            IsolationResult(name, probe.id, quiet.token_ids, busy.token_ids)
+            for (name, probe), quiet, busy in zip(watched, before, during, strict=True)
+        )
+
+    def _watch(self, name: str, probe: Probe) -> Awaitable[Reply]:
+        return self._reply(self._plan.plain(probe.prompt), name, self._plan.regression_tokens)
+
+    async def _safety(self) -> tuple[SafetyResult, ...]:
+        items = self._suite.safety
+        base, candidate = await self._both([item.prompt for item in items], self._plan.safety_tokens)
+        return tuple(
+            SafetyResult(
+                i.id, i.kind, refuses(b.text) == (i.kind == "harmful"), refuses(c.text) == (i.kind == "harmful")
+            )
+            for i, b, c in zip(items, base, candidate, strict=True)
+        )
+
+    async def _retention(self) -> tuple[RetentionResult, ...]:
+        items, plan = self._suite.regression, self._plan
+        base, candidate = await self._both([item.prompt for item in items], plan.regression_tokens)
+        scores = [
+            await self._all([self._likelihood(b.prompt_token_ids, b.token_ids, name) for b in base])
+            for name in (plan.base, plan.candidate)
+        ]
+        prompts = await self._all([self._reply(plan.with_memory(i.prompt), plan.base, 1) for i in items])
+        memory = await self._all(
+            [self._likelihood(p.prompt_token_ids, b.token_ids, plan.base) for p, b in zip(prompts, base, strict=True)]
+        )
+        rows = zip(items, base, candidate, *scores, memory, strict=True)
+        return tuple(
+            RetentionResult(i.id, check(i.check, b.text), check(i.check, c.text), b_score, c_score, m_score)
+            for i, b, c, b_score, c_score, m_score in rows
+        )
+
+    async def _drift(self) -> tuple[DriftResult, ...]:
+        items, plan = self._suite.drift, self._plan
+        base, candidate = await self._both([item.prompt for item in items], plan.reply_tokens)
+        memory = await self._replies([plan.with_memory(item.prompt) for item in items], plan.base)
+        return tuple(
+            DriftResult(i.id, i.language, features(b.text), features(c.text), features(m.text))
+            for i, b, c, m in zip(items, base, candidate, memory, strict=True)
+        )
+
+    async def _target(self) -> tuple[TargetResult, ...]:
+        plan = self._plan
+        probes = (*plan.held_out, *self._suite.probes)[: max(plan.target_prompts, len(plan.held_out))]
+        plain = [plan.plain(probe.prompt) for probe in probes]
+        base = await self._replies(plain, plan.base)
+        memory = await self._replies([plan.with_memory(probe.prompt) for probe in probes], plan.base)
+        candidate = await self._replies(plain, plan.candidate)
+        parent = await self._replies(plain, plan.parent) if plan.parent else [None] * len(probes)
+        return tuple(
+            TargetResult(
+                lesson.id,
+                probe.id,
+                _decided(lesson, b),
+                _decided(lesson, m),
+                _decided(lesson, c),
+                _decided(lesson, p) if p and lesson.id in plan.parent_lessons else None,
+            )
+            for lesson in plan.lessons
+            for probe, b, m, c, p in zip(probes, base, memory, candidate, parent, strict=True)
+        )
+
+    async def _both(self, prompts: Sequence[str], tokens: int) -> tuple[list[Reply], list[Reply]]:
+        messages = [self._plan.plain(prompt) for prompt in prompts]
+        base = await self._all([self._reply(m, self._plan.base, tokens) for m in messages])
+        return base, await self._all([self._reply(m, self._plan.candidate, tokens) for m in messages])
+
+    async def _replies(self, prompts: Sequence[Messages], name: str) -> list[Reply]:
+        return await self._all([self._reply(messages, name, self._plan.reply_tokens) for messages in prompts])
+
+    async def _reply(self, messages: Messages, name: str, tokens: int) -> Reply:
+        async with self._seats:
+            return await self._model.generate(messages, name, tokens)
+
+    async def _likelihood(self, prompt: tuple[int, ...], reply: tuple[int, ...], name: str) -> float:
+        """Return the mean logprob of a reply's tokens, nats per token; an empty reply has nothing to lose."""
+        if not reply:
+            return 0.0
+        async with self._seats:
+            logprobs = await self._model.prompt_logprobs((*prompt, *reply), name)
+        values = [value for value in logprobs[len(prompt) :] if value is not None]
+        if len(logprobs) != len(prompt) + len(reply) or len(values) != len(reply):
+            raise GateError("the model server did not return a logprob for every token")
+        return sum(values) / len(values)
+
+    async def _all(self, calls: Sequence[Awaitable[T]]) -> list[T]:
+        return list(await asyncio.gather(*calls))
+
+
+def _decided(lesson: GateLesson, reply: Reply) -> bool | None:
+    return check(lesson.check, reply.text) if lesson.check else None
