@@ -42,7 +42,8 @@ class MessageEvent(Event):
     """A person wrote something.
 
     `reply_to` and `quote` point at a bot message (provider id) and the quoted part of it; `addressed` tells in a group
-    whether the bot was mentioned, replied to or commanded; `media` names what else was attached.
+    whether the bot was mentioned, replied to or commanded; `media` names what else was attached; messages that share an
+    `album` were sent as one.
     """
 
     message_id: str = ""
@@ -54,6 +55,7 @@ class MessageEvent(Event):
     media: str | None = None
     command: str | None = None
     argument: str = ""
+    album: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

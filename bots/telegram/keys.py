@@ -1,0 +1,91 @@
+"""Makes raw updates of an update's bytes: the keys by which a repeat is known, and the lane in which it is handled.
+
+Repeats come under the same update id, and also wrapped anew with the message's own ids (same chat, message and edit date),
+so messages, edits and presses carry both. Lanes: a chat's topic in order; votes (presses, reactions) and `/stop` apart,
+because they must not wait behind a reply that is being written. Never raises: what cannot be read has the SHA-256 of its
+bytes as its key and goes to the quarantine lane.
+"""
+
+import hashlib
+from collections.abc import Iterator
+
+from app.errors import InvalidInputError
+from bots.base import RawUpdate
+from bots.telegram.content import command_in, words_of
+from bots.telegram.people import thread_of
+from bots.telegram.wire import Json, int_at, maybe_int, maybe_object, object_at, read_object, str_at
+
+QUARANTINE_LANE = "quarantine"
+_MESSAGES = ("message", "edited_message")
+
+
+def raw_update(body: bytes, bot_id: int) -> RawUpdate:
+    """Return the update in `body`, received by the bot `bot_id`, ready to be stored."""
+    try:
+        update = read_object(body)
+        keys = tuple(f"telegram:{bot_id}:{key}" for key in keys_of(update))
+        return RawUpdate(body, keys, lane_of(update))
+    except InvalidInputError:
+        return RawUpdate(body, (f"telegram:{bot_id}:body:{hashlib.sha256(body).hexdigest()}",), QUARANTINE_LANE)
+
+
+def keys_of(update: Json) -> Iterator[str]:
+    """Yield the keys of an update; any one of them seen before makes it a repeat.
+
+    Raises:
+        InvalidInputError: it has no update id, or ids of an impossible kind.
+    """
+    # Update ids begin anew at random after a week without updates; the moment tells an old one from a new one.
+    yield f"update:{int_at(update, 'update_id')}:{_moment(update)}"
+    for name in _MESSAGES:
+        message = maybe_object(update, name)
+        if message is not None:
+            yield _message_key(message)
+    query = maybe_object(update, "callback_query")
+    if query is not None:
+        yield f"press:{str_at(query, 'id')}"
+
+
+def lane_of(update: Json) -> str:
+    """Return the lane of an update.
+
+    Raises:
+        InvalidInputError: the chat it came from cannot be read.
+    """
+    for name in _MESSAGES:
+        message = maybe_object(update, name)
+        if message is not None:
+            lane = f"{_chat(message)}:{thread_of(message)}"
+            return f"stop:{lane}" if name == "message" and _is_stop(message) else lane
+    reaction = maybe_object(update, "message_reaction")
+    if reaction is not None:
+        return f"votes:{_chat(reaction)}"
+    query = maybe_object(update, "callback_query")
+    if query is not None:
+        message = maybe_object(query, "message")
+        return f"votes:{_chat(message)}" if message else "votes:"
+    member = maybe_object(update, "my_chat_member")
+    return f"{_chat(member)}:" if member else "other"
+
+
+def _message_key(message: Json) -> str:
+    edited = maybe_int(message, "edit_date")
+    key = f"message:{_chat(message)}:{int_at(message, 'message_id')}:{edited or 0}"
+    # Two edits within one second differ in nothing but their words.
+    return f"{key}:{hashlib.sha256(words_of(message).encode()).hexdigest()[:16]}" if edited else key
+
+
+def _chat(parent: Json) -> int:
+    return int_at(object_at(parent, "chat"), "id")
+
+
+def _is_stop(message: Json) -> bool:
+    command = command_in(words_of(message))
+    return command is not None and command.name == "stop"
+
+
+def _moment(update: Json) -> int:
+    """Return the date of what happened, 0 where it has none of its own."""
+    happened = next((value for name, value in update.items() if name != "update_id" and isinstance(value, dict)), {})
+    date = happened.get("edit_date") or happened.get("date")
+    return date if isinstance(date, int) else 0

@@ -1,0 +1,50 @@
+"""Markdown of a model reply → text and marks for Telegram. Never raises, never loses a visible character.
+
+What the parser would drop (a table's surplus cells, what lies too deep) is noticed by counting, and the reply is then
+shown more plainly. Knows nothing of message limits (`split`) and of sending.
+"""
+
+import html
+import string
+
+from app.domain.text import storable
+from bots.telegram.ink import TAG
+from bots.telegram.markdown import MAX_NESTING, clean, tokens_of, widen
+from bots.telegram.marks import Entity, Rendered, entities
+from bots.telegram.page import Page
+
+_MARKUP = frozenset(string.whitespace + string.punctuation)
+
+
+def render(markdown: str) -> Rendered:
+    """Return what `markdown` looks like in a chat; offsets in code points."""
+    source = clean(storable(markdown))
+    solid = _solid(html.unescape(TAG.sub("", source)))
+    for tables in (True, False):
+        rendered = _rendered(source, tables=tables)
+        if rendered and _solid(rendered.text) + _hidden(rendered) >= solid:
+            return rendered
+    return Rendered(source.strip())
+
+
+def telegram_text(markdown: str) -> tuple[str, tuple[Entity, ...]]:
+    """Return text and entities as the Bot API takes them: offsets in UTF-16 code units, at most 100 entities."""
+    rendered = render(markdown)
+    return rendered.text, entities(rendered)
+
+
+def _rendered(source: str, *, tables: bool) -> Rendered | None:
+    wide = widen(source)
+    tokens = tokens_of(wide, tables=tables)
+    if any(token.level >= MAX_NESTING - 1 for token in tokens):
+        return None  # the parser stopped descending and dropped what lay below
+    return Page(wide.split("\n"), tokens).rendered()
+
+
+def _solid(text: str) -> int:
+    """Count what a reader would miss: neither white space nor ASCII punctuation."""
+    return sum(c not in _MARKUP and not c.isspace() for c in text)
+
+
+def _hidden(rendered: Rendered) -> int:
+    return sum(_solid((m.url or "") + (m.language or "")) for m in rendered.marks)
