@@ -1,0 +1,312 @@
+"""What the chat page shows: conversations, memory, consents, the release that answers, training on its way.
+
+Reads only, each for one visitor. A conversation is a session; a notice without a turn belongs to the conversation that was
+open when it was written, and to the coming one when none was.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, cast
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
+
+from app.domain.memory import Example, MemoryLine
+from app.domain.outgoing import Content, ContentDocument
+from app.store.engine import Tx
+from app.store.tables.feedback import examples, feedback, memory_lines, votes
+from app.store.tables.learning import checkpoints, gate_runs, jobs, releases
+from app.store.tables.people import people, sessions
+from app.store.tables.road import outbox, turns
+from app.store.webchat import Visitor
+
+# How many of the newest rows the poll looks at: enough for everything that still changes.
+WATCHED_ROWS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A turn as its person may see it."""
+
+    id: UUID
+    number: int
+    state: str
+    at: datetime
+    user_text: str | None
+    user_message_id: str | None
+    sibling_of: UUID | None
+    vote: int
+    checkpoint: str | None
+    checkpoint_scope: str | None
+    base_id: str | None
+    memory_version: int
+    memory_used: int
+    finish_reason: str | None
+    failure: str | None
+    first_token_ms: float | None
+    duration_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartView:
+    """One message part of the bot; `turn_id` is None for a notice of its own."""
+
+    id: int
+    turn_id: UUID | None
+    kind: str
+    content: Content
+    version: int
+    message_id: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WordsView:
+    """What a person said about a reply, in words."""
+
+    turn_id: UUID
+    kind: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One conversation, `number` counting from 1; `current` is the number of the newest."""
+
+    number: int
+    current: int
+    turns: Sequence[TurnView] = ()
+    parts: Sequence[PartView] = ()
+    words: Sequence[WordsView] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """The adapter that answers this person now (their own, else everybody's), since when, and whether they kept it."""
+
+    release_id: UUID
+    name: str
+    scope: str
+    since: datetime
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Learning on its way or just over: the stage, its state, its own progress, and a gate's verdict where there is one."""
+
+    stage: str
+    state: str
+    progress: dict[str, object] = field(default_factory=dict)
+    verdict: str | None = None
+
+
+async def conversation(tx: Tx, visitor: Visitor, number: int | None = None) -> Conversation:
+    """Return the conversation `number` (the newest by default); empty when there is none of that number."""
+    query = (
+        select(sessions.c.id, sessions.c.ended_at)
+        .where(sessions.c.chat_id == visitor.chat_id)
+        .order_by(sessions.c.number)
+    )
+    known = (await tx.execute(query)).all()
+    current = 1 + sum(1 for s in known if s.ended_at is not None)
+    number = current if number is None else number
+    if not 1 <= number <= current:
+        return Conversation(number, current)
+    session_id = known[number - 1].id if number <= len(known) else None
+    opened = known[number - 2].ended_at if number > 1 else None
+    closed = known[number - 1].ended_at if session_id else None
+    own = turns.c.session_id == session_id
+    return Conversation(
+        number,
+        current,
+        await _turns(tx, visitor, own) if session_id else (),
+        await _parts(tx, visitor, or_(own, _loose(opened, closed)) if session_id else _loose(opened, closed)),
+        await _words(tx, visitor, own) if session_id else (),
+    )
+
+
+def _loose(opened: datetime | None, closed: datetime | None) -> ColumnElement[bool]:
+    """Return the condition for notices without a turn between two ends of sessions."""
+    within: list[ColumnElement[bool]] = [outbox.c.turn_id.is_(None)]
+    if opened:
+        within.append(outbox.c.created_at >= opened)
+    if closed:
+        within.append(outbox.c.created_at < closed)
+    return and_(*within)
+
+
+async def _turns(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> list[TurnView]:
+    query = (
+        select(
+            turns.c.id,
+            turns.c.number,
+            turns.c.state,
+            turns.c.created_at.label("at"),
+            turns.c.user_text,
+            turns.c.user_message_id,
+            turns.c.sibling_of,
+            func.coalesce(votes.c.value, 0).label("vote"),
+            checkpoints.c.name.label("checkpoint"),
+            checkpoints.c.scope.label("checkpoint_scope"),
+            turns.c.base_id,
+            turns.c.memory_version,
+            turns.c.memory_used,
+            turns.c.finish_reason,
+            turns.c.failure,
+            turns.c.first_token_ms,
+            turns.c.duration_ms,
+        )
+        .outerjoin_from(turns, checkpoints, turns.c.checkpoint_id == checkpoints.c.id)
+        .outerjoin(votes, (votes.c.turn_id == turns.c.id) & (votes.c.person_id == visitor.person_id))
+        .where(turns.c.chat_id == visitor.chat_id, condition)
+        .order_by(turns.c.number)
+    )
+    return [_turn(row) for row in (await tx.execute(query)).mappings()]
+
+
+def _turn(row: RowMapping) -> TurnView:
+    values = dict(row)
+    used = cast("dict[str, object]", values.pop("memory_used") or {})
+    # {"ids": [...]} names the lines; any other document counts its keys.
+    lines = used.get("ids", used)
+    return TurnView(memory_used=len(lines) if isinstance(lines, list | dict) else 0, **values)
+
+
+async def _parts(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> list[PartView]:
+    query = (
+        select(outbox)
+        .outerjoin_from(outbox, turns, outbox.c.turn_id == turns.c.id)
+        .where(outbox.c.chat_id == visitor.chat_id, outbox.c.state != "withdrawn", condition)
+        .order_by(outbox.c.id)
+    )
+    return [_part(row) for row in (await tx.execute(query)).mappings()]
+
+
+def _part(row: RowMapping) -> PartView:
+    content = Content.of(cast("ContentDocument", row["content"] or {}))
+    return PartView(
+        row["id"], row["turn_id"], row["kind"], content, row["version"], row["provider_message_id"], row["created_at"]
+    )
+
+
+async def _words(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> list[WordsView]:
+    query = (
+        select(feedback.c.turn_id, feedback.c.kind, feedback.c.text, feedback.c.created_at)
+        .join_from(feedback, turns, feedback.c.turn_id == turns.c.id)
+        .where(turns.c.chat_id == visitor.chat_id, feedback.c.person_id == visitor.person_id, condition)
+        .where(feedback.c.text.is_not(None), feedback.c.kind.in_(("correction", "rewrite", "reason")))
+        .order_by(feedback.c.created_at)
+    )
+    return [WordsView(r.turn_id, r.kind, r.text, r.created_at) for r in await tx.execute(query)]
+
+
+async def file_part(tx: Tx, visitor: Visitor, part_id: int) -> Content | None:
+    """Return a file that was sent to the visitor, with its body as text; None when it is not theirs or no file."""
+    query = select(outbox.c.content).where(
+        outbox.c.id == part_id, outbox.c.chat_id == visitor.chat_id, outbox.c.state != "withdrawn"
+    )
+    document = (await tx.execute(query)).scalar_one_or_none()
+    content = Content.of(document) if document else None
+    return content if content and content.file_name else None
+
+
+async def fingerprint(tx: Tx, visitor: Visitor) -> str:
+    """Return a value that changes when something the page shows in its newest conversation changes."""
+    recent_turns = (
+        select(turns.c.id, turns.c.state)
+        .where(turns.c.chat_id == visitor.chat_id)
+        .order_by(turns.c.number.desc())
+        .limit(WATCHED_ROWS)
+    )
+    recent_parts = (
+        select(outbox.c.id, outbox.c.version, outbox.c.provider_message_id, outbox.c.state == "withdrawn")
+        .where(outbox.c.chat_id == visitor.chat_id)
+        .order_by(outbox.c.id.desc())
+        .limit(WATCHED_ROWS)
+    )
+    ended = select(func.count()).where(sessions.c.chat_id == visitor.chat_id, sessions.c.ended_at.is_not(None))
+    seen = [tuple(row) for query in (recent_turns, recent_parts, ended) for row in await tx.execute(query)]
+    return hashlib.sha256(repr(seen).encode()).hexdigest()
+
+
+async def memory(tx: Tx, visitor: Visitor) -> list[MemoryLine]:
+    """Return the visitor's memory: lines in use and lines that live in the adapter now, oldest first."""
+    query = (
+        select(memory_lines)
+        .where(memory_lines.c.person_id == visitor.person_id, memory_lines.c.state.in_(("active", "graduated")))
+        .order_by(memory_lines.c.created_at, memory_lines.c.id)
+    )
+    rows = (await tx.execute(query)).mappings().all()
+    shown = select(examples).where(examples.c.person_id == visitor.person_id).order_by(examples.c.created_at)
+    by_line: defaultdict[UUID, list[Example]] = defaultdict(list)
+    for e in await tx.execute(shown):
+        by_line[e.memory_id].append(Example(e.prompt, e.good, e.bad, e.source))
+    return [_line(row, tuple(by_line[row["id"]])) for row in rows]
+
+
+def _line(row: RowMapping, shown: tuple[Example, ...]) -> MemoryLine:
+    return MemoryLine(
+        id=row["id"],
+        person_id=row["person_id"],
+        kind=cast("Literal['preference', 'fact']", row["kind"]),
+        text=row["text"],
+        state=row["state"],
+        uses=row["uses"],
+        failures=row["failures"],
+        sessions=len(row["session_ids"]),
+        examples=shown,
+        checker=row["checker"],
+        feedback_id=row["feedback_id"],
+    )
+
+
+async def answering(tx: Tx, visitor: Visitor) -> Answering | None:
+    """Return the live release that answers the visitor: their own before the one for everybody; None: the base alone."""
+    query = (
+        select(
+            releases.c.id,
+            checkpoints.c.name,
+            releases.c.scope,
+            func.coalesce(releases.c.changed_at, releases.c.created_at).label("since"),
+            releases.c.kept_at.is_not(None).label("kept"),
+        )
+        .join_from(releases, checkpoints, releases.c.checkpoint_id == checkpoints.c.id)
+        .where(releases.c.state == "live")
+        .where(or_(releases.c.person_id == visitor.person_id, releases.c.scope == "global"))
+        .order_by((releases.c.scope == "global").asc())
+        .limit(1)
+    )
+    row = (await tx.execute(query)).first()
+    return Answering(row.id, row.name, row.scope, row.since, row.kept) if row else None
+
+
+async def training(tx: Tx, visitor: Visitor) -> Training | None:
+    """Return the visitor's newest training job, and the gate's verdict when one was reached."""
+    query = (
+        select(jobs.c.queue, jobs.c.state, jobs.c.progress)
+        .where(jobs.c.person_id == visitor.person_id, jobs.c.queue.in_(("train", "evaluate", "release")))
+        .order_by(jobs.c.created_at.desc())
+        .limit(1)
+    )
+    job = (await tx.execute(query)).first()
+    if job is None:
+        return None
+    verdict = (
+        select(gate_runs.c.verdict)
+        .join_from(gate_runs, checkpoints, gate_runs.c.checkpoint_id == checkpoints.c.id)
+        .where(checkpoints.c.person_id == visitor.person_id)
+        .order_by(gate_runs.c.started_at.desc())
+        .limit(1)
+    )
+    return Training(job.queue, job.state, job.progress or {}, (await tx.execute(verdict)).scalar_one_or_none())
+
+
+async def has_recovery_code(tx: Tx, visitor: Visitor) -> bool:
+    """Whether a recovery code of the visitor is in force."""
+    query = select(people.c.recovery_hash.is_not(None)).where(people.c.id == visitor.person_id)
+    return bool((await tx.execute(query)).scalar_one_or_none())

@@ -1,0 +1,154 @@
+"""`GET /chat/api/stream`: what happens in the visitor's chat, as server-sent events.
+
+    live    {"turn", "text"}   a reply so far (whole, not a piece: a lost event costs nothing)
+    changed {}                 something stored changed: read the messages again
+    note    {"text"}           the short answer to a press
+    gone    {}                 the cookie is worthless: start again
+    : keep-alive comment every 15 s
+
+Live text comes from this process; every 2 s the database is asked too, because another gateway may have the turn.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from aiohttp import web
+
+from app.domain.press import short_id
+from app.errors import StoreUnavailableError
+from app.services.stream import Item
+from app.store import webchat, webchat_read
+from app.store.webchat import Visitor
+from bots.web.context import CONTEXT, Context
+from bots.web.guard import TooManyRequestsError
+
+POLL_S = 2.0
+HEARTBEAT_S = 15.0
+# Faster than this nobody reads; between two events newer texts of the same turn replace older ones.
+PACE_S = 0.05
+MAX_STREAMS = 20
+OPEN_STREAMS = web.AppKey("open_streams", set[asyncio.Task[object]])
+
+
+async def stream(request: web.Request) -> web.StreamResponse:
+    """Answer the event stream until the page closes it, the person leaves, or the gateway stops."""
+    context = request.app[CONTEXT]
+    visitor = await context.visitor(request)
+    task = asyncio.current_task()
+    with _counted(context, visitor):
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"})
+        await response.prepare(request)
+        open_streams = request.app[OPEN_STREAMS]
+        open_streams.add(task) if task else None
+        try:
+            await Feed(context, visitor, request, response).run()
+        except ConnectionError:
+            return response  # the page was closed: the usual end
+        finally:
+            open_streams.discard(task) if task else None
+    return response
+
+
+@contextmanager
+def _counted(context: Context, visitor: Visitor) -> Iterator[None]:
+    account = visitor.account_id
+    if context.live.get(account, 0) >= MAX_STREAMS:
+        raise TooManyRequestsError
+    context.live[account] = context.live.get(account, 0) + 1
+    try:
+        yield
+    finally:
+        context.live[account] -= 1
+        if not context.live[account]:
+            del context.live[account]
+
+
+async def close_streams(app: web.Application) -> None:
+    """End every open stream, so that the gateway can stop; pages reconnect by themselves."""
+    for task in app[OPEN_STREAMS]:
+        task.cancel()
+
+
+class Feed:
+    """One open stream."""
+
+    def __init__(self, context: Context, visitor: Visitor, request: web.Request, response: web.StreamResponse) -> None:
+        self._context = context
+        self._visitor = visitor
+        self._request = request
+        self._response = response
+        self._seen = ""
+        self._written_at = time.monotonic()
+
+    async def run(self) -> None:
+        """Write events until the page is gone or the cookie is worthless."""
+        async with self._context.streams.subscribe(self._visitor.chat_id) as queue:
+            await self._write("retry: 1000\n\n")
+            poll_at = 0.0
+            while self._connected:
+                if time.monotonic() >= poll_at:
+                    if not await self._poll():
+                        return
+                    poll_at = time.monotonic() + POLL_S
+                await self._relay(queue, poll_at - time.monotonic())
+
+    @property
+    def _connected(self) -> bool:
+        # A closed page shows at the next write only, and between two changes nothing is written for long.
+        transport = self._request.transport
+        return transport is not None and not transport.is_closing()
+
+    async def _relay(self, queue: asyncio.Queue[Item], wait_s: float) -> None:
+        """Wait up to `wait_s` for something, then write everything that is there, older texts of a turn left out."""
+        try:
+            items = [await asyncio.wait_for(queue.get(), max(wait_s, 0.001))]
+        except TimeoutError:
+            return
+        while not queue.empty():
+            items.append(queue.get_nowait())
+        for item in _newest(items):
+            await self._write_item(item)
+        await asyncio.sleep(PACE_S)
+
+    async def _write_item(self, item: Item) -> None:
+        if item.turn_id:
+            await self._event("live", turn=short_id(item.turn_id), text=item.text)
+        elif item.text:
+            await self._event("note", text=item.text)
+        else:
+            await self._event("changed")
+
+    async def _poll(self) -> bool:
+        """Look at the database; False when the visitor's cookie is worthless."""
+        visitor = self._visitor
+        try:
+            async with self._context.store.begin() as tx:
+                known = await webchat.find(tx, visitor.bot_id, visitor.account_external_id)
+                seen = await webchat_read.fingerprint(tx, visitor)
+        except StoreUnavailableError:
+            return True  # the next poll tells
+        if known is None:
+            await self._event("gone")
+            return False
+        if seen != self._seen:
+            self._seen = seen
+            await self._event("changed")
+        elif time.monotonic() - self._written_at > HEARTBEAT_S:
+            await self._write(": here\n\n")
+        return True
+
+    async def _event(self, name: str, **fields: str) -> None:
+        await self._write(f"event: {name}\ndata: {json.dumps(fields)}\n\n")
+
+    async def _write(self, text: str) -> None:
+        await self._response.write(text.encode())
+        self._written_at = time.monotonic()
+
+
+def _newest(items: list[Item]) -> list[Item]:
+    """Return the items with only the newest text of each turn, and one of all that say "changed"."""
+    last = {(item.turn_id, item.text if item.turn_id is None else ""): item for item in items}
+    return list(last.values())

@@ -1,0 +1,134 @@
+// Writing: the text field, its correction mode, and what happens to a message until the gateway has it.
+
+import { $ } from "./dom.js";
+import { newId, RETRYABLE, send } from "./api.js";
+import { say } from "./words.js";
+
+const KEPT = "mentee-unsent";
+const RETRY_MS = 4000;
+const mine = new Map(); // id -> { update, state: sending | failed | accepted, code, position, conversation }
+let correcting = null;
+let changed = () => {};
+
+/** What the person wrote here and the conversation does not show yet, as items of the timeline. */
+export function unsaved(stored, conversation) {
+  for (const id of [...mine.keys()]) if (stored.has(id)) mine.delete(id);
+  keep();
+  return [...mine.values()]
+    .filter((entry) => entry.conversation === conversation || entry.state !== "accepted")
+    .map((entry) => ({ local: true, who: "you", id: entry.update.id, text: wordsOf(entry.update), state: entry.state, code: entry.code, position: entry.position, kind: entry.update.kind }));
+}
+
+const wordsOf = (update) => (update.kind === "command" ? `/${update.command} ${update.text}`.trim() : update.text);
+
+/** Forget corrections that the conversation shows as feedback now: they come back without the id they were sent with. */
+export function settle(texts) {
+  for (const [id, entry] of mine) if (entry.update.kind === "correction" && texts.has(entry.update.text)) mine.delete(id);
+}
+
+/** Whether something was accepted that nobody has begun to answer. */
+export const waiting = () => [...mine.values()].some((entry) => entry.state === "accepted" && entry.update.kind === "message");
+
+/** Put an update in the timeline and send it. */
+export function put(update, position, conversation) {
+  mine.set(update.id, { update, state: "sending", code: null, position, conversation });
+  changed();
+  return deliver(update.id);
+}
+
+export async function deliver(id) {
+  const entry = mine.get(id);
+  if (!entry) return;
+  entry.state = "sending";
+  changed();
+  try {
+    await send(entry.update);
+    entry.state = "accepted";
+  } catch (failure) {
+    entry.state = "failed";
+    entry.code = failure.code;
+    if (RETRYABLE.has(failure.code)) setTimeout(() => entry.state === "failed" && deliver(id), RETRY_MS);
+  }
+  keep();
+  changed();
+}
+
+function keep() {
+  const unsent = [...mine.values()].filter((entry) => entry.state !== "accepted");
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify(unsent));
+  } catch {
+    // A browser without storage loses what was not sent when the page is closed; nothing else depends on it.
+    return;
+  }
+}
+
+/** Send again what a closed or reloaded page could not. */
+function restore() {
+  let unsent = [];
+  try {
+    unsent = JSON.parse(sessionStorage.getItem(KEPT) ?? "[]");
+  } catch {
+    unsent = [];
+  }
+  for (const entry of unsent) {
+    mine.set(entry.update.id, entry);
+    deliver(entry.update.id);
+  }
+}
+
+/** Write a correction of `item` next, or nothing special with null. */
+export function correct(item) {
+  correcting = item;
+  $("correcting").hidden = !item;
+  $("corrected").textContent = item ? item.plain.slice(0, 160) : "";
+  $("text").dataset.hint = item ? "say.correct" : "say";
+  $("text").placeholder = say($("text").dataset.hint);
+  if (item) $("text").focus();
+}
+
+function updateOf(text) {
+  const id = newId();
+  if (correcting?.message_id) return { id, kind: "correction", text, reply_to: correcting.message_id };
+  return { id, kind: "message", text };
+}
+
+function fit() {
+  const field = $("text");
+  field.style.height = "auto";
+  field.style.height = `${Math.min(field.scrollHeight, window.innerHeight * 0.4)}px`;
+}
+
+export function wire(onChange, place) {
+  changed = onChange;
+  const field = $("text");
+  const submit = () => {
+    const text = field.value;
+    if (!text.trim()) return;
+    const update = updateOf(text);
+    field.value = "";
+    correct(null);
+    fit();
+    const { position, conversation } = place();
+    put(update, position, conversation);
+  };
+  field.addEventListener("input", fit);
+  field.addEventListener("keydown", (event) => {
+    const byHand = window.matchMedia("(pointer: fine)").matches;
+    // While a syllable is being composed, Enter belongs to the input method.
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing && byHand) {
+      event.preventDefault();
+      submit();
+    }
+    if (event.key === "Escape") correct(null);
+  });
+  $("composer").addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit();
+  });
+  $("uncorrect").addEventListener("click", () => correct(null));
+  window.addEventListener("online", () => {
+    for (const [id, entry] of mine) if (entry.state === "failed") deliver(id);
+  });
+  restore();
+}
