@@ -4,15 +4,19 @@ Changes nothing but a throw-away adapter on the model server. Prints no secret a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 
 import asyncpg
 
 from app import config
+from app.clients.vllm import VllmClient
 from app.config import Settings
-from app.domain.profiles import profile
+from app.domain.profiles import Dtype, profile
 from app.embedded import commands, doctor_remote, model, postgres, preflight, valkey, vllm, workers
 from app.embedded.messages import Texts, language_of
 from app.embedded.parts import Home
@@ -65,7 +69,8 @@ class _Doctor:
             self._workers,
             self._gateway,
             self._model,
-            self._adapters,
+            self._lora,
+            self._isolation,
             self._judge,
             self._telegram,
         )
@@ -154,14 +159,47 @@ class _Doctor:
             return self._finding("model", "ok", "ok", model=self._base.key)
         return self._finding("model", "bad", "bad", model=self._base.key, address=address)
 
-    async def _adapters(self) -> Finding:
-        directory = self._settings.model_dir or model.find(self._home, self._base)
+    def _model_dir(self) -> Path | None:
+        return self._settings.model_dir or model.find(self._home, self._base)
+
+    async def _lora(self) -> Finding:
+        directory = self._model_dir()
+        if find_spec("safetensors") is None:
+            return self._finding("lora", "skip", "learner")
         if directory is None:
             return self._finding("lora", "bad", "files")
-        reason = await doctor_remote.adapters(self._model_url(), directory)
-        if reason:
-            return self._finding("lora", "bad", "bad", reason=reason)
+        try:
+            async with self._client() as client:
+                await doctor_remote.lora(client, self._base, directory, self._home.root / "probes")
+        except MenteeError as error:
+            return self._finding("lora", "bad", "bad", reason=str(error).rstrip("."), home=self._home.root)
         return self._finding("lora", "ok", "ok")
+
+    async def _isolation(self) -> Finding:
+        directory = self._model_dir()
+        if find_spec("safetensors") is None or directory is None:
+            return self._finding("isolation", "skip", "away", reason=self._texts.say("doctor.lora.learner"))
+        dtype: Dtype = self._base.dtype if self._settings.vllm_base_url else "float32"
+        try:
+            async with self._client() as client:
+                scratch = self._home.root / "probes"
+                verdict = await doctor_remote.isolation(client, self._base, directory, scratch, dtype)
+        except MenteeError as error:
+            return self._finding("isolation", "bad", "away", reason=error)
+        return self._finding("isolation", "ok" if verdict == "ok" else "bad", verdict, home=self._home.root)
+
+    @asynccontextmanager
+    async def _client(self) -> AsyncIterator[VllmClient]:
+        key = self._settings.vllm_api_key
+        client = VllmClient(
+            self._model_url(),
+            api_key=key.get_secret_value() if key else None,
+            template_arguments=self._base.chat_template_args,
+        )
+        try:
+            yield client
+        finally:
+            await client.close()
 
     async def _judge(self) -> Finding:
         if not self._settings.judge_base_url:

@@ -41,7 +41,7 @@ SETTINGS = {
     "log_timezone": "UTC",
     # An error's own message can hold a value that people wrote ("invalid input syntax: ..."), and so can its statement,
     # parameters and DETAIL. The program that caused it is told; the log is not.
-    "log_min_messages": "fatal",
+    "log_min_messages": "log",
     "log_min_error_statement": "panic",
     "log_parameter_max_length_on_error": "0",
     "log_error_verbosity": "terse",

@@ -1,0 +1,106 @@
+"""The doctor's questions to servers that are not ours: judge, Telegram, and the model server's adapters.
+
+Each answers with what is wrong as a short text, or with nothing. A token never appears in it.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+import aiohttp
+
+from app.clients.vllm import VllmClient
+from app.config import Settings
+from app.domain.profiles import BaseProfile, Dtype
+
+TIMEOUT = aiohttp.ClientTimeout(total=30)
+SCHEMA = {
+    "type": "object",
+    "properties": {"verdict": {"type": "string", "enum": ["good", "bad"]}},
+    "required": ["verdict"],
+    "additionalProperties": False,
+}
+QUESTION = "Is '2 + 2 = 4' good or bad arithmetic? Answer in JSON."
+OK = 200
+
+
+async def judge(settings: Settings) -> str | None:
+    """Ask the judge one question with a schema; return what is wrong with the answer."""
+    key = settings.judge_api_key
+    headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+    body = {
+        "model": settings.judge_model,
+        "messages": [{"role": "user", "content": QUESTION}],
+        "max_tokens": 200,
+        "temperature": 0,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "verdict", "schema": SCHEMA, "strict": True},
+        },
+    }
+    url = f"{str(settings.judge_base_url).rstrip('/').removesuffix('/v1')}/v1/chat/completions"
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as session,
+            session.post(url, json=body) as answer,
+        ):
+            if answer.status != OK:
+                return f"HTTP {answer.status}"
+            content = (await answer.json())["choices"][0]["message"]["content"]
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        return type(error).__name__
+    except (ValueError, LookupError, TypeError):
+        return "not the form of the chat completions API"
+    return None if '"verdict"' in str(content) else "the answer does not follow the schema"
+
+
+async def telegram(settings: Settings) -> tuple[str, str | None]:
+    """Ask Telegram who the token belongs to; return the bot's user name and what is wrong."""
+    token = settings.telegram_bot_token.get_secret_value() if settings.telegram_bot_token else ""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=TIMEOUT) as session,
+            session.get(f"{settings.telegram_base_url}{token}/getMe") as answer,
+        ):
+            body = await answer.json()
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        # Only the type: the message of a client error holds the URL, and the URL holds the token.
+        return "", type(error).__name__
+    if not body.get("ok"):
+        return "", str(body.get("description", f"HTTP {answer.status}"))
+    return str(body["result"].get("username", "")), None
+
+
+async def lora(model: VllmClient, base: BaseProfile, model_dir: Path, scratch: Path) -> None:
+    """Load a marked adapter, see that it changes the answers, unload it.
+
+    Raises:
+        MenteeError: one of the three failed.
+    """
+    from learner.serve.bring_up import sentinel
+    from learner.serve.probe import write_marked_adapter
+
+    scratch.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=scratch, prefix="doctor-") as folder:
+        name = f"mentee-doctor-{uuid4().hex[:8]}"
+        # The server may run under another account than this command.
+        Path(folder).chmod(0o755)
+        await model.load_adapter(name, str(write_marked_adapter(Path(folder) / name, model_dir, seed=3)))
+        try:
+            await sentinel(model, name, base.key)
+        finally:
+            await model.unload_adapter(name)
+
+
+async def isolation(model: VllmClient, base: BaseProfile, model_dir: Path, scratch: Path, dtype: Dtype) -> str:
+    """Run the isolation probe and return its verdict (`ok` or why not).
+
+    Its two adapters stay loaded: by their absence the gateway knows a server that was restarted.
+
+    Raises:
+        MenteeError: the server went away, or the base's files cannot be read.
+    """
+    from learner.serve.probe import ProbeBase, probe_server
+
+    served = ProbeBase(base.key, model_dir, "float32" if dtype == "float32" else "lower")
+    return (await probe_server(model, served, scratch)).reason
