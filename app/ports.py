@@ -53,6 +53,10 @@ class Channel(Protocol):
         """Make a sent message show `content`; already showing it is success. Raises the `DeliveryError` family."""
         ...
 
+    def private_link(self) -> str:
+        """Return `": <address>"` of the private chat with this bot, or `""` where there is none to give."""
+        ...
+
     async def typing(self, chat: ChatAddress) -> None:
         """Show that an answer is on its way; failure does not matter and is swallowed by the channel."""
         ...
@@ -124,7 +128,9 @@ class PromptLogprobs:
 class Model(Protocol):
     """An OpenAI-compatible server with vLLM's extensions. `model` is the base's served name or an adapter's name."""
 
-    def stream(self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str) -> AsyncIterator[Delta]:
+    def stream(
+        self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str
+    ) -> AsyncIterator[Delta]:
         """Yield the reply piece by piece, the completion last. Raises the `ModelError` family."""
         ...
 

@@ -1,0 +1,145 @@
+"""Commands: the same words on every channel. Personal ones are answered in private only."""
+
+from collections.abc import Awaitable, Callable
+
+from app.domain.consent import Purpose
+from app.domain.event import MessageEvent
+from app.domain.messages import LANGUAGES
+from app.domain.messages import text as say
+from app.services.lanes import Work
+from app.store import Tx, people, sessions, turns
+from bots.dialogue import consent, message, personal
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room
+
+LEARNING = (Purpose.MEMORY, Purpose.PERSONAL_TRAINING)
+
+
+async def run(parts: Parts, room: Room, event: MessageEvent, work: Work) -> None:
+    """Do what a command says."""
+    name = (event.command or "").lower()
+    if name in PERSONAL and not room.chat.private:
+        async with parts.store.begin() as tx:
+            await room.tell(tx, room.say("personal_in_private", link=room.channel.private_link()))
+            await work.done(tx)
+        parts.due.set()
+        return
+    if name in SLOW:
+        await SLOW[name](parts, room, work)
+    else:
+        async with parts.store.begin() as tx:
+            await QUICK.get(name, _unknown)(tx, parts, room, event)
+            await work.done(tx)
+    parts.due.set()
+
+
+async def welcome(tx: Tx, parts: Parts, room: Room) -> None:
+    """Say who this is, and how small the model is where that is so."""
+    text = room.say("welcome", name=room.identity.name)
+    if parts.small_model:
+        text += "\n\n" + room.say("model_note")
+    await room.tell(tx, text)
+
+
+async def _start(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await welcome(tx, parts, room)
+
+
+async def _help(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await room.tell(tx, room.say("help"))
+
+
+async def _new(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await sessions.end(tx, room.chat.id)
+    await people.set_awaiting(tx, room.chat.id, None)
+    await room.tell(tx, room.say("new_session"))
+
+
+async def _privacy(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await room.tell(tx, consent.privacy(room))
+
+
+async def _learn(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
+    choice = event.argument.strip().lower()
+    if choice not in {"on", "off"}:
+        await room.tell(tx, room.say("learn_how"))
+        return
+    purposes = LEARNING if choice == "on" else LEARNING[1:]
+    for purpose in purposes:
+        room = await consent.switch(
+            tx, parts, room, purpose, "1" if choice == "on" else "0", f"command:/learn {choice}"
+        )
+    await room.tell(tx, room.say(f"learn_{choice}"))
+
+
+async def _memory(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await personal.show_memory(tx, parts, room)
+
+
+async def _forget(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await personal.ask_forget(tx, parts, room)
+
+
+async def _export(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await personal.export(tx, parts, room)
+
+
+async def _whoami(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await personal.whoami(tx, room)
+
+
+async def _language(tx: Tx, _parts: Parts, room: Room, event: MessageEvent) -> None:
+    choice = event.argument.strip().lower()
+    if choice not in LANGUAGES:
+        await room.tell(tx, room.say("language_how"))
+        return
+    await people.set_language(tx, room.person_id, choice)
+    await room.tell(tx, say(choice, "language_set"))
+
+
+async def _unknown(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await room.tell(tx, room.say("unknown_command"))
+
+
+async def _undo(parts: Parts, room: Room, work: Work) -> None:
+    await personal.undo(parts, room, work)
+
+
+async def _retry(parts: Parts, room: Room, work: Work) -> None:
+    async with parts.store.begin() as tx:
+        turn = await turns.last(tx, room.chat.id)
+        if turn is None or turn.person_id != room.person_id or not turn.user_text:
+            await room.tell(tx, room.say("nothing_to_retry"))
+            await work.done(tx)
+            return
+    await message.again(parts, room, turn, work)
+
+
+async def _stop(parts: Parts, room: Room, work: Work) -> None:
+    stopped = await parts.converse.stop(room.chat.id)
+    async with parts.store.begin() as tx:
+        if not stopped:
+            await room.tell(tx, room.say("nothing_to_stop"))
+        await work.done(tx)
+
+
+QUICK: dict[str, Callable[[Tx, Parts, Room, MessageEvent], Awaitable[None]]] = {
+    "start": _start,
+    "help": _help,
+    "new": _new,
+    "reset": _new,
+    "privacy": _privacy,
+    "learn": _learn,
+    "memory": _memory,
+    "forget": _forget,
+    "export": _export,
+    "whoami": _whoami,
+    "language": _language,
+}
+SLOW: dict[str, Callable[[Parts, Room, Work], Awaitable[None]]] = {
+    "retry": _retry,
+    "stop": _stop,
+    "cancel": _stop,
+    "undo": _undo,
+}
+PERSONAL = frozenset({"privacy", "learn", "memory", "undo", "forget", "export", "whoami", "language"})

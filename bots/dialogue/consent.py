@@ -1,0 +1,71 @@
+"""Consent as a dialogue: the notice at first contact, one switch per purpose, withdrawal at once."""
+
+from dataclasses import replace
+
+from app.domain.consent import OPTIONAL, Purpose
+from app.domain.outgoing import Button, Content
+from app.domain.press import Press
+from app.errors import InvalidInputError
+from app.store import Tx, outbox, people
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room
+
+
+def switches(room: Room) -> tuple[tuple[Button, ...], ...]:
+    """Return one button per purpose, marked with what is allowed now; pressing it changes that."""
+    return tuple((_switch(room, purpose),) for purpose in OPTIONAL)
+
+
+def _switch(room: Room, purpose: Purpose) -> Button:
+    on = room.allows(purpose)
+    label = f"{'✅' if on else '⬜'} {room.say(f'consent_{purpose.value}')}"
+    return Button(label, Press("s", purpose.value, "0" if on else "1").data())
+
+
+def notice(room: Room) -> Content:
+    """Return the consent notice with its switches."""
+    return Content(room.say("consent_notice"), switches(room))
+
+
+def privacy(room: Room) -> Content:
+    """Return the privacy notice of this bot with the switches."""
+    return Content(room.say("privacy", notice=room.identity.privacy_notice), switches(room))
+
+
+def purpose_of(name: str) -> Purpose:
+    """Return the purpose that a switch names.
+
+    Raises:
+        InvalidInputError: there is none of that name that can be switched.
+    """
+    if name not in {p.value for p in OPTIONAL}:
+        raise InvalidInputError("no such purpose")
+    return Purpose(name)
+
+
+async def switch(tx: Tx, parts: Parts, room: Room, purpose: Purpose, allow: str, evidence: str) -> Room:
+    """Record an answer, take out of use what a withdrawal ends, and return the room as it is now."""
+    event = "given" if allow == "1" else ("withdrawn" if room.allows(purpose) else "refused")
+    await people.record_consent(
+        tx,
+        room.person_id,
+        purpose,
+        event,
+        notice=room.say("consent_notice"),
+        language=room.language,
+        channel=room.channel.name,
+        evidence=evidence,
+    )
+    if event == "withdrawn":
+        await parts.leaving.withdraw(tx, room.person_id, purpose)
+    return replace(room, consents=await people.consents(tx, room.person_id))
+
+
+async def refresh(tx: Tx, room: Room, message_id: str | None) -> bool:
+    """Redraw the switches under the message they were pressed on; False when it is not known."""
+    if message_id is None:
+        return False
+    shown = await outbox.content_of(tx, room.chat.id, message_id)
+    if shown is None:
+        return False
+    return await outbox.replace(tx, room.chat.id, message_id, Content(shown.text, switches(room)))

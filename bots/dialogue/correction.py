@@ -1,0 +1,159 @@
+"""Corrections: from words about a reply to memory, a rewrite that shows it was understood, and the example that teaches it.
+
+words ─► class ─► ladder ─► memory line ─► rewrites ─► offer ─👍─► example
+                    │                                   └─👎─► next one, or "write it yourself" ─► example
+                    ├ not sure      ─► four buttons
+                    └ nothing to do ─► an honest sentence
+"""
+
+from uuid import UUID
+
+from app.domain.consent import Purpose
+from app.domain.feedback import FeedbackClass
+from app.domain.ladder import Rung
+from app.domain.memory import Example, MemoryLine
+from app.domain.outgoing import Button, Content
+from app.domain.person import Awaiting
+from app.domain.press import Press, short_id
+from app.domain.turn import Turn
+from app.errors import NotFoundError
+from app.services import feedback as judging
+from app.services.feedback import Judged, Said
+from app.services.lanes import Work
+from app.services.remember import Disliked, fits, learn_example, remember
+from app.store import Tx, feedback, memory, people, turns
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room
+
+REASON_KEYS = ("fact", "style", "once", "topic")
+
+
+def reason_buttons(room: Room, turn_id: UUID) -> tuple[tuple[Button, ...], ...]:
+    """Return the four buttons that ask what was wrong with a reply."""
+    turn = short_id(turn_id)
+    buttons = [Button(room.say(f"reason_{r}"), Press("r", turn, r).data()) for r in REASON_KEYS]
+    return (tuple(buttons[:2]), tuple(buttons[2:]))
+
+
+async def ask_why(tx: Tx, room: Room, turn: Turn) -> None:
+    """Ask what was wrong with a reply; the next words are its correction."""
+    await people.set_awaiting(tx, room.chat.id, Awaiting("correction", turn_id=str(turn.id)))
+    await room.tell(tx, Content(room.say("ask_why"), reason_buttons(room, turn.id)))
+
+
+async def ask_words(tx: Tx, room: Room, turn: Turn) -> None:
+    """Ask for a correction in words."""
+    await people.set_awaiting(tx, room.chat.id, Awaiting("correction", turn_id=str(turn.id)))
+    await room.tell(tx, room.say("ask_correction"))
+
+
+async def correct(parts: Parts, room: Room, said: Said, work: Work) -> None:
+    """Take a correction in words, from its class to the offer of a rewrite."""
+    classification = await judging.classify(said, parts.judge, parts.settings.ladder)
+    async with parts.store.begin() as tx:
+        await people.set_awaiting(tx, room.chat.id, None)
+        judged = await judging.keep(tx, said, classification, parts.settings.ladder)
+        line = await act(tx, room, said.turn, judged, said.text)
+        if line is None or line.kind == "fact":
+            await work.done(tx)
+    parts.due.set()
+    if line is not None and line.kind == "preference":
+        await offer(parts, room, said.turn, line, judged.feedback_id, work)
+
+
+async def act(tx: Tx, room: Room, turn: Turn, judged: Judged, words: str) -> MemoryLine | None:
+    """Do what the ladder decided and say so; return the memory line that came of it, if any."""
+    if judged.decision.rung is Rung.MEMORY:
+        line = await remember(tx, room.person_id, words, judged.classification.kind, judged.feedback_id)
+        await room.tell(
+            tx, Content(room.say("remembered", line=line.text), (_line_buttons(room, line, judged.feedback_id),))
+        )
+        return line
+    if judged.decision.rung is Rung.ASK:
+        await people.set_awaiting(tx, room.chat.id, None)
+        buttons = (*reason_buttons(room, turn.id), (_new_question(room, judged.feedback_id),))
+        await room.tell(tx, Content(room.say("ask_meaning"), buttons))
+        return None
+    await room.tell(tx, _nothing_learnt(room, judged, words))
+    return None
+
+
+def _line_buttons(room: Room, line: MemoryLine, feedback_id: UUID) -> tuple[Button, ...]:
+    undo = Button(room.say("button_undo"), Press("m", short_id(line.id), "undo").data())
+    return (undo, _new_question(room, feedback_id))
+
+
+def _new_question(room: Room, feedback_id: UUID) -> Button:
+    return Button(room.say("button_new_question"), Press("n", short_id(feedback_id)).data())
+
+
+def _nothing_learnt(room: Room, judged: Judged, words: str) -> Content:
+    if judged.decision.rule == "no_memory_consent":
+        allow = Button(room.say("button_allow"), Press("s", Purpose.MEMORY.value, "1").data())
+        return Content(room.say("not_remembered_no_consent", line=words), ((allow,),))
+    keys = {
+        FeedbackClass.ONE_OFF: "once_only",
+        FeedbackClass.TOPIC_CHANGE: "topic_changed",
+    }
+    if judged.decision.rung is Rung.EVALUATION:
+        return Content(room.say("kept_as_fact_correction"))
+    return Content(room.say(keys.get(judged.classification.kind, "kept_as_case")))
+
+
+async def offer(parts: Parts, room: Room, turn: Turn, line: MemoryLine, feedback_id: UUID, work: Work) -> None:
+    """Sample rewrites outside any transaction, keep them, and offer the first that fits; ask to write where none does."""
+    disliked = Disliked(room.identity.system_prompt, turn.user_text or "", turn.reply_text or "")
+    sampled = await parts.rewriter.sample(line, disliked, parts.settings.retries_on_correction)
+    async with parts.store.begin() as tx:
+        for text in sampled:
+            await feedback.add_rewrite(tx, feedback_id, room.person_id, text, passed=fits(line, text))
+        await offer_next(tx, room, turn, line, feedback_id, "ask_example")
+        await work.done(tx)
+    parts.due.set()
+
+
+async def offer_next(tx: Tx, room: Room, turn: Turn, line: MemoryLine, feedback_id: UUID, ask_key: str) -> None:
+    """Offer the next rewrite nobody looked at; where there is none left, ask the person to write the reply."""
+    rewrite = await feedback.next_rewrite(tx, feedback_id)
+    if rewrite is None:
+        awaiting = Awaiting("example", turn_id=str(turn.id), memory_id=str(line.id), feedback_id=str(feedback_id))
+        await people.set_awaiting(tx, room.chat.id, awaiting)
+        await room.tell(tx, room.say(ask_key))
+        return
+    row = short_id(rewrite.id)
+    yes = Button(room.say("button_yes_like_this"), Press("w", row, "y").data())
+    no = Button(room.say("button_not_this"), Press("w", row, "n").data())
+    await room.tell(tx, Content(room.say("offer_rewrite", rewrite=rewrite.text), ((yes, no),)))
+
+
+async def settle(tx: Tx, parts: Parts, room: Room, rewrite_id: UUID, choice: str) -> None:
+    """Take a person's yes or no to an offered rewrite."""
+    rewrite = await feedback.access_rewrite(tx, room.person_id, rewrite_id)
+    if not await feedback.settle_rewrite(tx, rewrite.id, "approved" if choice == "y" else "declined"):
+        return
+    given = await feedback.access(tx, room.person_id, rewrite.feedback_id)
+    line = await memory.by_feedback(tx, given.id)
+    turn = await turns.access_turn(tx, room.person_id, given.turn_id)
+    if line is None:
+        raise NotFoundError
+    if choice == "n":
+        await offer_next(tx, room, turn, line, given.id, "ask_example_after_no")
+        return
+    example = Example(turn.user_text or "", rewrite.text, turn.reply_text, "approved")
+    await _keep_example(tx, parts, room, line, example, turn)
+
+
+async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, text: str) -> None:
+    """Take the reply that a person wrote the way they want it."""
+    await people.set_awaiting(tx, room.chat.id, None)
+    line = await memory.access_line(tx, room.person_id, UUID(awaiting.memory_id))
+    turn = await turns.access_turn(tx, room.person_id, UUID(awaiting.turn_id))
+    if line.checker and fits(line, text) is False:
+        await room.tell(tx, room.say("example_not_fitting", line=line.text))
+    await _keep_example(tx, parts, room, line, Example(turn.user_text or "", text, turn.reply_text, "written"), turn)
+
+
+async def _keep_example(tx: Tx, parts: Parts, room: Room, line: MemoryLine, example: Example, turn: Turn) -> None:
+    await learn_example(tx, line, example, turn.id)
+    await room.tell(tx, room.say("example_kept", line=line.text))
+    await parts.consider(tx, room.person_id)

@@ -1,0 +1,83 @@
+"""The handler of one stored update: parse, resolve, lead each event to its place, end the update with its effects."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from app.domain.event import (
+    AnyEvent,
+    EditEvent,
+    IgnoredEvent,
+    MembershipEvent,
+    MessageEvent,
+    PressEvent,
+    ReactionEvent,
+)
+from app.ports import Channel
+from app.services.lanes import Work
+from app.store import people, turns
+from app.telemetry import Log
+from bots.dialogue import message, press, voting
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room, enter
+
+log = Log(__name__)
+
+
+class Dialogue:
+    """Handles updates of every channel."""
+
+    def __init__(self, parts: Parts, channels: Mapping[UUID, Channel]) -> None:
+        """Take the services and the channels by bot."""
+        self._parts = parts
+        self._channels = channels
+
+    async def handle(self, work: Work) -> None:
+        """Handle one update; `work` is ended in the transaction of its last effect."""
+        channel = self._channels[work.claimed.bot_id]
+        for event in channel.parse(work.claimed.body):
+            await self._event(channel, event, work)
+
+    async def _event(self, channel: Channel, event: AnyEvent, work: Work) -> None:
+        if isinstance(event, IgnoredEvent):
+            log.info("event:rule:ignored", reason=event.reason, inbox=work.claimed.id)
+            return
+        if isinstance(event, PressEvent):
+            # Before any work: a press that is answered late shows an error to the person.
+            await channel.answer_press(event.press_id, "")
+        if isinstance(event, MembershipEvent):
+            await self._membership(work.claimed.bot_id, event)
+            return
+        if event.sender.external_id is None:
+            log.info("event:rule:ignored", reason="nobody", inbox=work.claimed.id)
+            return
+        async with self._parts.store.begin() as tx:
+            room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
+        await self._lead(room, event, work)
+        self._parts.due.set()
+
+    async def _lead(self, room: Room, event: AnyEvent, work: Work) -> None:
+        match event:
+            case MessageEvent():
+                await message.on_message(self._parts, room, event, work)
+            case EditEvent():
+                await message.on_edit(self._parts, room, event, work)
+            case PressEvent():
+                await press.on_press(self._parts, room, event, work)
+            case ReactionEvent():
+                await self._reaction(room, event, work)
+
+    async def _reaction(self, room: Room, event: ReactionEvent, work: Work) -> None:
+        async with self._parts.store.begin() as tx:
+            turn = await turns.by_message(tx, room.chat.id, event.message_id)
+            if turn:
+                await voting.vote(tx, room, turn, voting.of_reaction(event.emoji), "reaction")
+            await work.done(tx)
+
+    async def _membership(self, bot_id: UUID, event: MembershipEvent) -> None:
+        async with self._parts.store.begin() as tx:
+            if event.change == "moved" and event.new_chat_id:
+                await people.move_chat(tx, bot_id, event.chat.external_id, event.new_chat_id)
+                return
+            status = "gone" if event.change == "gone" else "active"
+            chat = await people.chat_of(tx, bot_id, event.chat, None)
+            await people.set_chat_status(tx, chat.id, status)

@@ -1,0 +1,173 @@
+"""Messages: commands, corrections, votes in words, and what is simply answered."""
+
+from uuid import UUID
+
+from app.domain.event import EditEvent, MessageEvent, Sender
+from app.domain.outgoing import Content
+from app.domain.person import Awaiting
+from app.domain.text import is_blank, storable
+from app.domain.turn import Origin, Turn
+from app.errors import NotFoundError
+from app.services.converse import Request
+from app.services.feedback import Said
+from app.services.lanes import Work
+from app.store import Tx, people, turns
+from bots.dialogue import commands, consent, correction, voting
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room, session_of
+
+THUMBS = {"👍": 1, "👎": -1}
+
+
+async def on_message(parts: Parts, room: Room, event: MessageEvent, work: Work) -> None:
+    """Lead a message to where it belongs. In groups only what is addressed to the bot is looked at."""
+    if not room.chat.private and not event.addressed:
+        return
+    text = storable(event.text)
+    async with parts.store.begin() as tx:
+        await _greet(tx, parts, room, event)
+        settled = await _settle_without_model(tx, parts, room, event, text, work)
+    parts.due.set()
+    if settled:
+        return
+    if event.command:
+        await commands.run(parts, room, event, work)
+        return
+    if room.chat.private and (turn := await _corrected_turn(parts, room, event)):
+        await correction.correct(parts, room, _said(room, event, turn, text, work), work)
+        return
+    await answer(parts, room, event, text, work)
+
+
+async def _greet(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
+    """Say who this is and ask for consent, once, at the first word of a person."""
+    if not room.first_time:
+        return
+    if event.command != "start":
+        await commands.welcome(tx, parts, room)
+    await room.tell(tx, consent.notice(room))
+
+
+async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> bool:
+    """Handle what needs no model: nothing to read, too long, a bare thumb, an awaited example."""
+    refusal = _refusal(parts, room, event, text)
+    if refusal:
+        await room.tell(tx, refusal)
+        await work.done(tx, "refused", "unreadable")
+        return True
+    if event.command or not room.chat.private:
+        return False
+    thumb = THUMBS.get(text.strip().rstrip("\ufe0f🏻🏼🏽🏾🏿"))
+    if thumb and (turn := await _thumbed(tx, room, event)):
+        await voting.vote(tx, room, turn, thumb, "words")
+        await work.done(tx)
+        return True
+    waiting = room.chat.awaiting
+    if waiting and waiting.kind == "example" and not event.reply_to:
+        await correction.written_example(tx, parts, room, waiting, text)
+        await work.done(tx)
+        return True
+    return False
+
+
+def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | None:
+    if event.command:
+        return None
+    if is_blank(text):
+        return room.say("cannot_read_media", media=event.media) if event.media else room.say("no_words")
+    limit = parts.settings.max_input_chars
+    return room.say("too_long", length=len(text), limit=limit) if len(text) > limit else None
+
+
+async def _thumbed(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:
+    if event.reply_to:
+        return await turns.by_message(tx, room.chat.id, event.reply_to)
+    return await turns.last(tx, room.chat.id)
+
+
+async def _corrected_turn(parts: Parts, room: Room, event: MessageEvent) -> Turn | None:
+    """Return the turn that a message corrects: the one replied to, or the one the bot asked about."""
+    async with parts.store.begin() as tx:
+        if event.reply_to:
+            turn = await turns.by_message(tx, room.chat.id, event.reply_to)
+            return turn if turn and turn.person_id == room.person_id and turn.reply_text else None
+        waiting = room.chat.awaiting
+        if waiting is None or waiting.kind != "correction":
+            return None
+        return await _awaited(tx, room, waiting)
+
+
+async def _awaited(tx: Tx, room: Room, waiting: Awaiting) -> Turn | None:
+    try:
+        return await turns.access_turn(tx, room.person_id, UUID(waiting.turn_id))
+    except NotFoundError:
+        await people.set_awaiting(tx, room.chat.id, None)
+        return None
+
+
+def _said(room: Room, event: MessageEvent, turn: Turn, text: str, work: Work) -> Said:
+    return Said(
+        turn=turn,
+        person_id=room.person_id,
+        text=text,
+        kind="correction",
+        evidence=f"inbox:{work.claimed.id}",
+        consents=room.consents,
+        language=room.language,
+        forwarded=event.forwarded,
+    )
+
+
+async def answer(
+    parts: Parts, room: Room, event: MessageEvent | EditEvent, text: str, work: Work, sibling_of: UUID | None = None
+) -> None:
+    """Let the model answer."""
+    async with parts.store.begin() as tx:
+        session = await session_of(tx, parts, room)
+    forwarded = isinstance(event, MessageEvent) and event.forwarded
+    quoted = isinstance(event, MessageEvent) and event.quote is not None
+    await parts.converse.answer(
+        Request(
+            channel=room.channel,
+            chat=room.chat,
+            session=session,
+            person_id=room.person_id,
+            language=room.language,
+            consents=room.consents,
+            identity=room.identity,
+            text=text,
+            message_id=event.message_id,
+            origin=Origin(forwarded, not room.chat.private, event.sender.automated, quoted, room.consents.document()),
+            sibling_of=sibling_of,
+        ),
+        work,
+    )
+
+
+async def ask_anew(parts: Parts, room: Room, text: str, work: Work) -> None:
+    """Answer words that were first taken for something else."""
+    await answer(parts, room, MessageEvent(room.chat.address, Sender(room.account.external_id), text=text), text, work)
+
+
+async def again(parts: Parts, room: Room, turn: Turn, work: Work) -> None:
+    """Answer a turn's message once more; both replies are kept as siblings."""
+    sender = Sender(room.account.external_id)
+    event = MessageEvent(room.chat.address, sender, message_id=turn.user_message_id or "", text=turn.user_text or "")
+    await answer(parts, room, event, turn.user_text or "", work, sibling_of=turn.sibling_of or turn.id)
+
+
+async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> None:
+    """An edit of the newest message is answered again, the old reply kept; edits of older ones change nothing."""
+    text = storable(event.text)
+    async with parts.store.begin() as tx:
+        edited = await turns.by_user_message(tx, room.chat.id, event.message_id)
+        newest = await turns.last(tx, room.chat.id)
+    outdated = edited is None or newest is None or edited.id != newest.id
+    if outdated or edited is None or is_blank(text) or text == edited.user_text or not room.chat.private:
+        return
+    if len(text) > parts.settings.max_input_chars:
+        async with parts.store.begin() as tx:
+            await room.tell(tx, Content(room.say("too_long", length=len(text), limit=parts.settings.max_input_chars)))
+            await work.done(tx)
+        return
+    await answer(parts, room, event, text, work, sibling_of=edited.sibling_of or edited.id)

@@ -1,0 +1,68 @@
+"""What the dialogue needs from the rest of the house, gathered once at start."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from app.config import Settings
+from app.domain.consent import Purpose
+from app.services.converse import Converse
+from app.services.judging import Judge
+from app.services.remember import Rewriter
+from app.store import Store, Tx
+
+
+class Leaving(Protocol):
+    """Withdrawal, rollback, forgetting and export, as `app.services` offers them."""
+
+    async def withdraw(self, tx: Tx, person_id: UUID, purpose: Purpose) -> None:
+        """Take out of use what a consent allowed."""
+        ...
+
+    async def go_back(self, person_id: UUID, release_id: UUID) -> bool:
+        """Take a person's release back by their own wish; False when it is not live any more."""
+        ...
+
+    async def keep(self, tx: Tx, person_id: UUID, release_id: UUID) -> None:
+        """Note that a person keeps a release."""
+        ...
+
+    async def preview(self, tx: Tx, person_id: UUID) -> dict[str, int]:
+        """Return how many turns, memories, feedback and checkpoints are held."""
+        ...
+
+    async def forget(self, person_id: UUID, chat_id: UUID, scope: str) -> str:
+        """Forget `chat`, `learnt` or `all`; return the receipt code."""
+        ...
+
+    async def export(self, tx: Tx, person_id: UUID) -> str:
+        """Return everything held about a person, as JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingView:
+    """How far a person's training is, for /memory; `step` is None while it waits."""
+
+    state: str
+    step: int | None = None
+    of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The services the dialogue stands on."""
+
+    store: Store
+    settings: Settings
+    converse: Converse
+    rewriter: Rewriter
+    judge: Judge | None
+    leaving: Leaving
+    consider: Callable[[Tx, UUID], Awaitable[None]]
+    training: Callable[[Tx, UUID], Awaitable[TrainingView | None]]
+    live_release: Callable[[Tx, UUID], Awaitable[UUID | None]]
+    due: asyncio.Event
+    small_model: bool

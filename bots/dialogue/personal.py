@@ -1,0 +1,138 @@
+"""What concerns one person alone: memory, undo, releases, forgetting, export, who they are to us."""
+
+import hashlib
+from uuid import UUID
+
+from app.domain.consent import Purpose
+from app.domain.ladder import progress
+from app.domain.memory import MemoryLine
+from app.domain.outgoing import Button, Content
+from app.domain.press import Press, short_id
+from app.services.lanes import Work
+from app.store import Tx, feedback, memory, outbox, people, turns
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room
+
+SHOWN_LINES = 30
+LABEL_CHARS = 24
+
+
+async def show_memory(tx: Tx, parts: Parts, room: Room) -> None:
+    """Show what is remembered, how far each line is, and a button to take each back."""
+    lines = await memory.lines(tx, room.person_id, "active", "graduated")
+    if not lines:
+        await room.tell(tx, room.say("memory_empty"))
+        return
+    texts = [room.say("memory_head"), *(_described(parts, room, line) for line in lines[-SHOWN_LINES:])]
+    if not room.allows(Purpose.MEMORY):
+        texts.append(room.say("memory_off"))
+    if training := await parts.training(tx, room.person_id):
+        key = "training_queued" if training.step is None else "training_running"
+        texts.append(room.say(key, step=training.step, of=training.of))
+    await room.tell(tx, Content("\n".join(texts), tuple((_undo_button(room, line),) for line in lines[-SHOWN_LINES:])))
+
+
+def _described(parts: Parts, room: Room, line: MemoryLine) -> str:
+    shown = room.say("memory_line", line=line.text)
+    if line.state == "graduated":
+        return f"{shown}\n{room.say('memory_graduated')}"
+    if line.kind == "fact" or not room.allows(Purpose.PERSONAL_TRAINING):
+        return shown
+    p = progress(line, parts.settings.ladder)
+    return (
+        shown
+        + "\n"
+        + room.say(
+            "memory_progress",
+            uses=min(p.uses, p.uses_needed),
+            uses_needed=p.uses_needed,
+            sessions=min(p.sessions, p.sessions_needed),
+            sessions_needed=p.sessions_needed,
+            examples=min(p.examples, p.examples_needed),
+            examples_needed=p.examples_needed,
+        )
+    )
+
+
+def _undo_button(room: Room, line: MemoryLine) -> Button:
+    label = line.text if len(line.text) <= LABEL_CHARS else line.text[: LABEL_CHARS - 1] + "…"
+    return Button(f"{room.say('button_undo')}: {label}", Press("m", short_id(line.id), "undo").data())
+
+
+async def undo(parts: Parts, room: Room, work: Work) -> None:
+    """Take back the last thing learnt: the newest memory line, else the adapter that answers."""
+    async with parts.store.begin() as tx:
+        line = await memory.newest(tx, room.person_id)
+        if line:
+            await memory.set_state(tx, room.person_id, line.id, "undone")
+            if line.feedback_id:
+                await feedback.retract(tx, line.feedback_id)
+            await room.tell(tx, room.say("memory_undone", line=line.text))
+            await work.done(tx)
+            return
+        release = await parts.live_release(tx, room.person_id)
+        if release is None:
+            await room.tell(tx, room.say("undo_nothing"))
+            await work.done(tx)
+            return
+    await choose_release(parts, room, release, "back", work)
+
+
+async def choose_release(parts: Parts, room: Room, release_id: UUID, choice: str, work: Work) -> None:
+    """Keep what was learnt, or go back to before it."""
+    if choice == "keep":
+        async with parts.store.begin() as tx:
+            await parts.leaving.keep(tx, room.person_id, release_id)
+            await room.tell(tx, room.say("release_kept"))
+            await work.done(tx)
+        return
+    gone = await parts.leaving.go_back(room.person_id, release_id)
+    async with parts.store.begin() as tx:
+        await room.tell(tx, room.say("release_undone" if gone else "undo_nothing"))
+        await work.done(tx)
+
+
+async def ask_forget(tx: Tx, parts: Parts, room: Room) -> None:
+    """Show what is held and ask what to forget."""
+    held = await parts.leaving.preview(tx, room.person_id)
+    text = room.say("forget_ask", preview=room.say("forget_preview", **held))
+    keys = ("chat", "learnt", "all", "no")
+    buttons = tuple((Button(room.say(f"forget_{key}"), Press("f", "", key).data()),) for key in keys)
+    await room.tell(tx, Content(text, buttons))
+
+
+async def forget(parts: Parts, room: Room, scope: str, work: Work) -> None:
+    """Forget, and give a receipt that works afterwards."""
+    if scope == "no":
+        async with parts.store.begin() as tx:
+            await room.tell(tx, room.say("forget_kept"))
+            await work.done(tx)
+        return
+    code = await parts.leaving.forget(room.person_id, room.chat.id, scope)
+    async with parts.store.begin() as tx:
+        # Forgetting everything took the chat as well: the receipt goes to a chat made anew, without a person.
+        chat = await people.chat_of(tx, room.bot_id, room.chat.address, None)
+        await outbox.put(tx, chat.id, Content(room.say("forget_done", code=code)))
+
+
+async def export(tx: Tx, parts: Parts, room: Room) -> None:
+    """Send everything that is held, as a file where the channel takes files."""
+    document = await parts.leaving.export(tx, room.person_id)
+    await outbox.put(tx, room.chat.id, Content(document, file_name="mentee-export.json"), kind="file")
+    await room.tell(tx, room.say("export_done"))
+
+
+async def whoami(tx: Tx, room: Room) -> None:
+    """Say by which ids a person is known here, and what answers them."""
+    last = await turns.last(tx, room.chat.id)
+    checkpoint = str(last.checkpoint_id) if last and last.checkpoint_id else room.say("base_answers")
+    account = hashlib.sha256(room.account.external_id.encode()).hexdigest()[:12]
+    await room.tell(
+        tx,
+        room.say(
+            "whoami",
+            person=f"{room.person_id} ({room.channel.name} {account})",
+            chat=room.chat.id,
+            checkpoint=checkpoint,
+        ),
+    )

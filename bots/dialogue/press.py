@@ -1,0 +1,151 @@
+"""Buttons: what a press leads to, after checking whose row it is. Guessed and foreign data have no effect."""
+
+from collections.abc import Awaitable, Callable
+
+from app.domain.event import PressEvent
+from app.domain.feedback import classify_by_person
+from app.domain.outgoing import Content
+from app.domain.press import Press, parse
+from app.domain.turn import Turn
+from app.errors import InvalidInputError, NotFoundError
+from app.services import feedback as judging
+from app.services.lanes import Work
+from app.store import Tx, feedback, memory, outbox, people, turns
+from app.telemetry import Log
+from bots.dialogue import consent, correction, message, personal, voting
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room
+
+log = Log(__name__)
+VALUES = {"u": 1, "d": -1, "0": 0}
+Step = Callable[[Tx, Parts, Room, Press, PressEvent], Awaitable[None]]
+
+
+async def on_press(parts: Parts, room: Room, event: PressEvent, work: Work) -> None:
+    """Do what a button says."""
+    try:
+        press = parse(event.data)
+        if press.verb in SLOW:
+            await SLOW[press.verb](parts, room, press, work)
+            return
+        async with parts.store.begin() as tx:
+            await QUICK[press.verb](tx, parts, room, press, event)
+            await work.done(tx)
+    except (NotFoundError, InvalidInputError) as error:
+        # Forged, foreign, or of a row that is gone: the person sees nothing of it, the log does.
+        log.warning("press:data:refused", kind=type(error).__name__, inbox=work.claimed.id)
+        async with parts.store.begin() as tx:
+            await work.done(tx, "refused", type(error).__name__)
+    parts.due.set()
+
+
+async def _vote(tx: Tx, _parts: Parts, room: Room, press: Press, _event: PressEvent) -> None:
+    turn = await turns.access_turn(tx, room.person_id, press.row)
+    await voting.vote(tx, room, turn, VALUES[press.choice], "button")
+
+
+async def _ask_words(tx: Tx, _parts: Parts, room: Room, press: Press, _event: PressEvent) -> None:
+    turn = await turns.access_turn(tx, room.person_id, press.row)
+    await correction.ask_words(tx, room, turn)
+
+
+async def _settle(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
+    await correction.settle(tx, parts, room, press.row, press.choice)
+    await _take_buttons_off(tx, room, event)
+
+
+async def _undo_line(tx: Tx, _parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
+    line = await memory.access_line(tx, room.person_id, press.row)
+    if await memory.set_state(tx, room.person_id, line.id, "undone"):
+        if line.feedback_id:
+            await feedback.retract(tx, line.feedback_id)
+        await people.set_awaiting(tx, room.chat.id, None)
+        await room.tell(tx, room.say("memory_undone", line=line.text))
+    await _take_buttons_off(tx, room, event)
+
+
+async def _switch(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
+    purpose = consent.purpose_of(press.subject)
+    if not room.chat.private:
+        return
+    now = await consent.switch(tx, parts, room, purpose, press.choice, f"button:{event.press_id}")
+    if not await consent.refresh(tx, now, event.message_id):
+        key = "consent_changed_on" if press.choice == "1" else "consent_changed_off"
+        await room.tell(tx, room.say(key, purpose=room.say(f"consent_{purpose.value}")))
+
+
+async def _stop(_tx: Tx, parts: Parts, room: Room, _press: Press, _event: PressEvent) -> None:
+    await parts.converse.stop(room.chat.id)
+
+
+async def _take_buttons_off(tx: Tx, room: Room, event: PressEvent) -> None:
+    """Show that a question is settled: the message stays, its buttons go."""
+    if event.message_id and (shown := await outbox.content_of(tx, room.chat.id, event.message_id)):
+        await outbox.replace(tx, room.chat.id, event.message_id, Content(shown.text))
+
+
+async def _reason(parts: Parts, room: Room, press: Press, work: Work) -> None:
+    """A person chose what was wrong; where that makes a memory line, a rewrite is offered."""
+    async with parts.store.begin() as tx:
+        turn = await turns.access_turn(tx, room.person_id, press.row)
+        given = await feedback.open_of_turn(tx, room.person_id, turn.id)
+        if given is None or not given.text:
+            await _reason_without_words(tx, parts, room, press, turn, work)
+            return
+        judged = await judging.choose_reason(
+            tx, room.person_id, given.id, press.choice, room.consents, parts.settings.ladder
+        )
+        line = await correction.act(tx, room, turn, judged, given.text)
+        if line is None or line.kind == "fact":
+            await work.done(tx)
+    parts.due.set()
+    if line is not None and line.kind == "preference":
+        await correction.offer(parts, room, turn, line, given.id, work)
+
+
+async def _reason_without_words(tx: Tx, parts: Parts, room: Room, press: Press, turn: Turn, work: Work) -> None:
+    said = judging.Said(turn, room.person_id, "", "reason", f"inbox:{work.claimed.id}", room.consents, room.language)
+    judged = await judging.keep(tx, said, classify_by_person(press.choice), parts.settings.ladder)
+    if press.choice in {"fact", "style"}:
+        # The class alone says nothing a sentence could keep: the words are asked for.
+        await correction.ask_words(tx, room, turn)
+    else:
+        await people.set_awaiting(tx, room.chat.id, None)
+        await correction.act(tx, room, turn, judged, "")
+    await work.done(tx)
+
+
+async def _new_question(parts: Parts, room: Room, press: Press, work: Work) -> None:
+    """What was taken for a correction was a question: nothing is learnt from it, and it is answered."""
+    async with parts.store.begin() as tx:
+        given = await feedback.access(tx, room.person_id, press.row)
+        await feedback.retract(tx, given.id)
+        await people.set_awaiting(tx, room.chat.id, None)
+        line = await memory.by_feedback(tx, given.id)
+        if line:
+            await memory.set_state(tx, room.person_id, line.id, "undone")
+    await message.ask_anew(parts, room, given.text or "", work)
+
+
+async def _again(parts: Parts, room: Room, press: Press, work: Work) -> None:
+    async with parts.store.begin() as tx:
+        turn = await turns.access_turn(tx, room.person_id, press.row)
+    await message.again(parts, room, turn, work)
+
+
+async def _release(parts: Parts, room: Room, press: Press, work: Work) -> None:
+    await personal.choose_release(parts, room, press.row, press.choice, work)
+
+
+async def _forget(parts: Parts, room: Room, press: Press, work: Work) -> None:
+    await personal.forget(parts, room, press.choice, work)
+
+
+QUICK: dict[str, Step] = {"v": _vote, "c": _ask_words, "w": _settle, "m": _undo_line, "s": _switch, "x": _stop}
+SLOW: dict[str, Callable[[Parts, Room, Press, Work], Awaitable[None]]] = {
+    "r": _reason,
+    "n": _new_question,
+    "t": _again,
+    "k": _release,
+    "f": _forget,
+}

@@ -1,0 +1,81 @@
+"""Who said something, where, and what they allow: resolved once per event, before anything is done."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.domain.consent import Consents, Purpose
+from app.domain.event import Event
+from app.domain.messages import Language, pick
+from app.domain.messages import text as say
+from app.domain.outgoing import Content
+from app.domain.person import Account, Chat, Identity, Session
+from app.errors import ConfigError
+from app.ports import Channel
+from app.store import Tx, outbox, people, sessions
+from bots.dialogue.parts import Parts
+
+NOBODY = Consents(frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """An event's surroundings. In groups nobody's consents count and nothing private is used."""
+
+    channel: Channel
+    bot_id: UUID
+    chat: Chat
+    account: Account
+    language: Language
+    consents: Consents
+    identity: Identity
+    first_time: bool
+
+    @property
+    def person_id(self) -> UUID:
+        """The person who did it."""
+        return self.account.person_id
+
+    def say(self, key: str, **values: object) -> str:
+        """Return a sentence in this person's language."""
+        return say(self.language, key, **values)
+
+    def allows(self, purpose: Purpose) -> bool:
+        """Whether the person allows `purpose` here."""
+        return self.consents.allows(purpose)
+
+    async def tell(self, tx: Tx, content: Content | str) -> None:
+        """Send a notice to this chat."""
+        await outbox.put(tx, self.chat.id, Content(content) if isinstance(content, str) else content)
+
+
+async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Event) -> Room:
+    """Resolve person, chat, language, consents and bot identity of an event whose sender has an id."""
+    account = await people.account_of(tx, bot_id, event.sender)
+    person = await people.person(tx, account.person_id)
+    chat = await people.chat_of(tx, bot_id, event.chat, account.person_id)
+    identity = await people.identity(tx, bot_id)
+    if identity is None or person is None:
+        raise ConfigError("this bot has no identity; write one in the panel under Bot identity")
+    await people.touch(tx, account.person_id)
+    first = chat.private and await people.set_asked_consent(tx, account.person_id)
+    return Room(
+        channel=channel,
+        bot_id=bot_id,
+        chat=chat,
+        account=account,
+        language=pick(person.language or event.sender.language or parts.settings.language),
+        consents=await people.consents(tx, account.person_id) if chat.private else NOBODY,
+        identity=identity,
+        first_time=first,
+    )
+
+
+async def session_of(tx: Tx, parts: Parts, room: Room) -> Session:
+    """Return the open session of a room."""
+    return await sessions.current(
+        tx,
+        room.chat,
+        room.person_id,
+        idle_minutes=parts.settings.session_idle_minutes,
+        max_hours=parts.settings.session_max_hours,
+    )

@@ -1,0 +1,40 @@
+"""Votes: a state of (turn, person) that can be set, switched and cleared; the buttons show what is stored."""
+
+from dataclasses import replace
+
+from app.domain.turn import Turn
+from app.services.feedback import vote as store_vote
+from app.services.replies import vote_buttons
+from app.store import Tx, outbox
+from bots.dialogue import correction
+from bots.dialogue.room import Room
+
+UP, DOWN = "👍", "👎"
+
+
+async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
+    """Store a vote and redraw the reply's buttons; a new 👎 asks why. Only the person who was answered may vote."""
+    if turn.person_id != room.person_id or turn.state not in {"done", "stopped"}:
+        return
+    if not await store_vote(tx, turn, room.person_id, value, source):
+        return
+    await redraw(tx, room, turn, value)
+    if value < 0 and room.chat.private:
+        await correction.ask_why(tx, room, turn)
+
+
+async def redraw(tx: Tx, room: Room, turn: Turn, value: int) -> None:
+    """Show the stored vote on the buttons of a reply's last part."""
+    part = await outbox.last_part(tx, turn.id)
+    if part is None:
+        return
+    number, content = part
+    await outbox.put_part(
+        tx, room.chat.id, turn.id, number, replace(content, buttons=vote_buttons(room.language, turn.id, value))
+    )
+
+
+def of_reaction(emoji: frozenset[str]) -> int:
+    """Return the vote that a set of emoji means; both thumbs or neither are no vote."""
+    bare = {e.rstrip("\ufe0f🏻🏼🏽🏾🏿") for e in emoji}
+    return int(UP in bare) - int(DOWN in bare)
