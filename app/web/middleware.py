@@ -67,10 +67,10 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return answer(request, error.status, headers=_allow(error))
     except MenteeError as error:
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            _log.error("http:request:failed", error, request=request[REQUEST_ID], status=error.status)
+            _log.failure("http:request:failed", error, request=request[REQUEST_ID], status=error.status)
         return answer(request, error.status, detail=str(error), headers=_retry(error))
     except Exception as error:  # noqa: BLE001 - the HTTP boundary: the last resort for anything not foreseen
-        _log.error("http:request:crashed", error, request=request[REQUEST_ID])
+        _log.failure("http:request:crashed", error, request=request[REQUEST_ID])
         return answer(request, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
