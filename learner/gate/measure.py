@@ -3,7 +3,7 @@
     isolation: others alone ─► others while the candidate is served
     base, candidate (and base with memory, and the present adapter) on: regression · safety · drift · held-out prompts
 
-Knows a server only by the `GateModel` protocol, and a lesson only by its checker. No text leaves this module.
+Knows a server only by the `GateModel` protocol, likelihoods by `Scorer`, and a lesson only by its checker. No text leaves this module.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from learner.gate.report import (
     TargetResult,
 )
 from learner.gate.suite import Probe, Suite
+from learner.train.score import ScoreRow
 from learner.types import ChatMessage
 
 T = TypeVar("T")
@@ -45,8 +46,12 @@ class GateModel(Protocol):
         """Return a whole reply. Raises the `ModelError` family."""
         ...
 
-    async def prompt_logprobs(self, token_ids: Sequence[int], model_name: str) -> Sequence[float | None]:
-        """Return log P of each token given those before it, as long as `token_ids`; the first may be None."""
+
+class Scorer(Protocol):
+    """Says how likely given replies are under base and candidate; see `learner.train.score`."""
+
+    async def score(self, rows: Sequence[ScoreRow]) -> Sequence[float]:
+        """Return the mean logprob (nats per token) of each row's reply. Raises the `MenteeError` family."""
         ...
 
 
@@ -87,8 +92,9 @@ class GatePlan:
 class Measurer:
     """One gate run against one server."""
 
-    def __init__(self, model: GateModel, suite: Suite, plan: GatePlan) -> None:
+    def __init__(self, model: GateModel, scorer: Scorer, suite: Suite, plan: GatePlan) -> None:
         self._model = model
+        self._scorer = scorer
         self._suite = suite
         self._plan = plan
         self._seats = asyncio.Semaphore(plan.concurrency)
@@ -145,18 +151,16 @@ class Measurer:
     async def _retention(self) -> tuple[RetentionResult, ...]:
         items, plan = self._suite.regression, self._plan
         base, candidate = await self._both([item.prompt for item in items], plan.regression_tokens)
-        scores = [
-            await self._all([self._likelihood(b.prompt_token_ids, b.token_ids, name) for b in base])
-            for name in (plan.base, plan.candidate)
-        ]
         prompts = await self._all([self._reply(plan.with_memory(i.prompt), plan.base, 1) for i in items])
-        memory = await self._all(
-            [self._likelihood(p.prompt_token_ids, b.token_ids, plan.base) for p, b in zip(prompts, base, strict=True)]
-        )
-        rows = zip(items, base, candidate, *scores, memory, strict=True)
+        rows = [ScoreRow(b.prompt_token_ids, b.token_ids, adapter=on) for on in (False, True) for b in base]
+        rows += [ScoreRow(p.prompt_token_ids, b.token_ids, adapter=False) for p, b in zip(prompts, base, strict=True)]
+        scores, n = await self._scorer.score(rows), len(items)
+        if len(scores) != len(rows):
+            raise GateError("the scorer did not return a figure for every reply")
+        measured = zip(items, base, candidate, scores[:n], scores[n : 2 * n], scores[2 * n :], strict=True)
         return tuple(
             RetentionResult(i.id, check(i.check, b.text), check(i.check, c.text), b_score, c_score, m_score)
-            for i, b, c, b_score, c_score, m_score in rows
+            for i, b, c, b_score, c_score, m_score in measured
         )
 
     async def _drift(self) -> tuple[DriftResult, ...]:
@@ -200,17 +204,6 @@ class Measurer:
     async def _reply(self, messages: Messages, name: str, tokens: int) -> Reply:
         async with self._seats:
             return await self._model.generate(messages, name, tokens)
-
-    async def _likelihood(self, prompt: tuple[int, ...], reply: tuple[int, ...], name: str) -> float:
-        """Return the mean logprob of a reply's tokens, nats per token; an empty reply has nothing to lose."""
-        if not reply:
-            return 0.0
-        async with self._seats:
-            logprobs = await self._model.prompt_logprobs((*prompt, *reply), name)
-        values = [value for value in logprobs[len(prompt) :] if value is not None]
-        if len(logprobs) != len(prompt) + len(reply) or len(values) != len(reply):
-            raise GateError("the model server did not return a logprob for every token")
-        return sum(values) / len(values)
 
     async def _all(self, calls: Sequence[Awaitable[T]]) -> list[T]:
         return list(await asyncio.gather(*calls))

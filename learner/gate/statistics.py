@@ -49,7 +49,7 @@ def failure_upper_bound(failures: int, n: int, alpha: float = 0.05) -> float:
     if n == 0 or failures >= n:
         return 1.0
     if failures == 0:
-        return 1 - alpha ** (1 / n)
+        return 1 - math.pow(alpha, 1 / n)
     low, high = failures / n, 1.0
     for _ in range(_BISECTIONS):
         middle = (low + high) / 2

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
+from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -44,23 +44,32 @@ class Policy:
         self.device = device
 
     @classmethod
+    def restore(cls, model_dir: Path, checkpoint_dir: Path, device: str = "cpu") -> "Policy":
+        """Load the base with a stored adapter on it; nothing is trained.
+
+        Raises:
+            ArtifactError: base or adapter cannot be read, or the adapter has other modules than the base.
+        """
+        base, renderer = _load_base(model_dir)
+        try:
+            model = PeftModel.from_pretrained(base.to(device), str(checkpoint_dir), local_files_only=True)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise ArtifactError("the adapter does not fit the base") from error
+        model.eval()
+        return cls(model, renderer, device)
+
+    @classmethod
     def load(cls, model_dir: Path, rank: int, alpha: int, seed: int, device: str = "cpu") -> "Policy":
         """Load the base and put a fresh, seeded adapter on it.
 
         Raises:
             ArtifactError: the base cannot be read.
         """
-        try:
-            tokenizer = AutoTokenizer.from_pretrained(str(model_dir), local_files_only=True)
-            base = AutoModelForCausalLM.from_pretrained(
-                str(model_dir), dtype=torch.float32, local_files_only=True, use_safetensors=True
-            )
-        except (OSError, ValueError) as error:
-            raise ArtifactError(f"the base model in {model_dir.name} cannot be read") from error
+        base, renderer = _load_base(model_dir)
         torch.manual_seed(seed)
         model = get_peft_model(base.to(device), lora_config(rank, alpha))
         model.eval()  # no dropout anywhere: what is computed here is what is served
-        return cls(model, Renderer(tokenizer, _end_ids(base, tokenizer)), device)
+        return cls(model, renderer, device)
 
     def trainable(self) -> list[torch.nn.Parameter]:
         """Return the adapter's parameters in a fixed order."""
@@ -89,6 +98,17 @@ class Policy:
         """Return the adapter as float32 arrays under the names peft stores."""
         state = get_peft_model_state_dict(self.model)
         return {name: tensor.detach().to("cpu", torch.float32).contiguous().numpy() for name, tensor in state.items()}
+
+
+def _load_base(model_dir: Path) -> tuple[Any, Renderer]:
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(model_dir), local_files_only=True)
+        base = AutoModelForCausalLM.from_pretrained(
+            str(model_dir), dtype=torch.float32, local_files_only=True, use_safetensors=True
+        )
+    except (OSError, ValueError) as error:
+        raise ArtifactError(f"the base model in {model_dir.name} cannot be read") from error
+    return base, Renderer(tokenizer, _end_ids(base, tokenizer))
 
 
 def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:  # noqa: ANN401  # transformers is untyped here

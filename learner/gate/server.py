@@ -1,0 +1,56 @@
+"""The gates' doors: a `GateModel` on the `Model` port, the client that chats use, and a `Scorer` in a process."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from app.domain.prompt import ChatMessage as PromptMessage
+from app.errors import GateError
+from app.ports import Model, Sampling
+from learner.gate.measure import Messages, Reply
+from learner.train.score import ScoreJob, ScoreRow, read_scores, write_score_job
+
+PRIORITY = 10  # vLLM serves smaller numbers first: chats come before gates
+
+
+class ServedGateModel:
+    """Asks one model server; `salt` keeps the gate's prefix cache apart from everybody's."""
+
+    def __init__(self, model: Model, salt: str) -> None:
+        self._model = model
+        self._salt = salt
+
+    async def generate(self, messages: Messages, model_name: str, max_tokens: int, temperature: float = 0.0) -> Reply:
+        prompt = [PromptMessage(role=m.role, content=m.content) for m in messages]
+        sampling = Sampling(temperature=temperature, max_tokens=max_tokens, priority=PRIORITY)
+        done = await self._model.complete(model_name, prompt, sampling, salt=self._salt)
+        if not done.prompt_token_ids or not done.token_ids:
+            raise GateError("the model server returned no token ids, so positions cannot be compared")
+        return Reply(done.text, done.prompt_token_ids, done.token_ids)
+
+
+class ProcessScorer:
+    """A `Scorer` in a process of its own, at low priority, killed after `timeout_s`."""
+
+    def __init__(self, model_dir: Path, checkpoint_dir: Path, work_dir: Path, timeout_s: float = 600.0) -> None:
+        self._model_dir = model_dir
+        self._checkpoint_dir = checkpoint_dir
+        self._work_dir = work_dir
+        self._timeout_s = timeout_s
+
+    async def score(self, rows: Sequence[ScoreRow]) -> Sequence[float]:
+        write_score_job(self._work_dir, ScoreJob(self._model_dir, self._checkpoint_dir, tuple(rows)))
+        command = (sys.executable, "-m", "learner.train.score", str(self._work_dir))
+        process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
+        try:
+            code = await asyncio.wait_for(process.wait(), self._timeout_s)
+        except TimeoutError as error:
+            raise GateError("scoring the candidate took too long") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if code:
+            raise GateError("the candidate could not be scored")
+        return read_scores(self._work_dir)
