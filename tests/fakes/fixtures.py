@@ -8,10 +8,18 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.fakes.model import ModelServer
+from tests.fakes.telegram import TelegramServer
 
 
 @pytest.fixture
 async def model_server() -> AsyncIterator[ModelServer]:
     """An instant model server in vLLM's dialect."""
     async with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def telegram_server() -> AsyncIterator[TelegramServer]:
+    """A Bot API server with nobody behind it yet."""
+    async with TelegramServer() as server:
         yield server
