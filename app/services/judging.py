@@ -3,14 +3,14 @@
 The text it sees is data (invariant I7): fences carry a nonce that no text can guess, and only the schema's field is read.
 """
 
-import asyncio
 import json
 import secrets
+from collections.abc import Sequence
+from typing import Protocol
 
 from app.domain.feedback import Classification, FeedbackClass
 from app.domain.prompt import ChatMessage
-from app.errors import JudgeUnavailableError, ModelError
-from app.ports import Model, Sampling
+from app.errors import JudgeUnavailableError
 
 JUDGE_TIMEOUT_S = 8.0
 FIELD_CHARS = 2000
@@ -30,13 +30,20 @@ the person likes), personal_fact (about the person), one_off (only this time), t
 praise, unclear. Answer in JSON with "class" and "confidence" between 0 and 1."""
 
 
-class Judge:
-    """Asks an OpenAI-compatible judge model."""
+class Answers(Protocol):
+    """Whoever answers for the judge (`app.clients.judge`)."""
 
-    def __init__(self, model: Model, name: str) -> None:
-        """Take the client and the judge's model name."""
-        self._model = model
-        self._name = name
+    async def answer(self, messages: Sequence[ChatMessage], schema: dict[str, object]) -> str:
+        """Return an answer by `schema`. Raises `JudgeUnavailableError`."""
+        ...
+
+
+class Judge:
+    """Asks a judge model and reads nothing but the schema's fields."""
+
+    def __init__(self, answers: Answers) -> None:
+        """Take whoever answers."""
+        self._answers = answers
 
     async def classify(self, question: str, reply: str, words: str) -> Classification:
         """Return the class of `words` about `reply`.
@@ -53,14 +60,7 @@ class Judge:
             ChatMessage(role="system", content=TASK.format(nonce=nonce)),
             ChatMessage(role="user", content=fenced),
         ]
-        try:
-            async with asyncio.timeout(JUDGE_TIMEOUT_S):
-                answer = await self._model.complete(
-                    self._name, messages, Sampling(0.0, max_tokens=64), salt=nonce, schema=SCHEMA
-                )
-            return _verdict(answer.text)
-        except (ModelError, TimeoutError) as error:
-            raise JudgeUnavailableError from error
+        return _verdict(await self._answers.answer(messages, SCHEMA))
 
 
 def _verdict(text: str) -> Classification:

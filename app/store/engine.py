@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
+from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -58,6 +59,11 @@ class Store:
             if error.connection_invalidated:
                 raise StoreUnavailableError from error
             raise
+
+    async def ping(self) -> None:
+        """Ask the database whether it is there. Raises `StoreUnavailableError`."""
+        async with self.begin() as tx:
+            await tx.execute(text("select 1"))
 
     async def close(self) -> None:
         """Close every connection."""

@@ -1,0 +1,1 @@
+"""How the gateway is put together, one file per part that needs more than a line in `app.main`."""

@@ -1,0 +1,108 @@
+"""Telegram in a gateway: switched on by its token, polled under a lease or posted to by webhook, never in the way of the rest.
+
+A platform that cannot be reached at start is tried again in the background; web chat and panel are up meanwhile.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+from aiohttp import web
+
+from app.config import Settings
+from app.domain.messages import LANGUAGES
+from app.domain.messages import text as say
+from app.errors import ConfigError, DeliveryError
+from app.services.intake import Intake
+from app.store import Store
+from app.store.leases import PollingLease
+from app.telemetry import Log
+from app.web.health import PartHealth
+from bots.telegram.receive import TelegramPoller
+from bots.telegram.send import TelegramChannel, build_bot
+from bots.telegram.webhook import register_webhook, webhook_handler
+
+log = Log(__name__)
+PATH = "/webhooks/telegram"
+AGAIN_S = 15.0
+MENU = ("new", "retry", "memory", "undo", "learn", "privacy", "forget", "export", "language", "whoami", "help")
+
+
+class TelegramPart:
+    """The Telegram bot of this gateway."""
+
+    path = PATH
+
+    def __init__(self, settings: Settings, intake: Intake, bot_id: UUID, lease: PollingLease) -> None:
+        """Take the settings, the door for updates, the bot's row and its polling lease. Nothing connects yet."""
+        token = settings.telegram_bot_token
+        if token is None:
+            raise ConfigError("TELEGRAM_BOT_TOKEN: set it to the token that BotFather gave")
+        self.bot_id = bot_id
+        self._settings = settings
+        self._accept = intake.door(bot_id)
+        self._lease = lease
+        self._bot = build_bot(token.get_secret_value(), settings.telegram_base_url)
+        self.channel = TelegramChannel(self._bot)
+        self._connected = False
+        self._problem: str | None = None
+
+    @property
+    def webhook(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]] | None:
+        """The receiver of Telegram's posts, in webhook mode."""
+        secret = self._settings.telegram_webhook_secret
+        if self._settings.telegram_mode != "webhook" or secret is None:
+            return None
+        token = self._settings.telegram_bot_token
+        bot_number = int(token.get_secret_value().partition(":")[0]) if token else 0
+        return webhook_handler(secret.get_secret_value(), self._accept, bot_number)
+
+    async def run(self) -> None:
+        """Connect, then receive until cancelled."""
+        await self._connect()
+        if self._settings.telegram_mode == "webhook":
+            secret = self._settings.telegram_webhook_secret
+            await register_webhook(
+                self._bot,
+                f"{(self._settings.public_url or '').rstrip('/')}{PATH}",
+                secret.get_secret_value() if secret else "",
+            )
+            return
+        try:
+            await TelegramPoller(self._bot, self._accept, self._lease).run()
+        except ConfigError as error:
+            self._problem = str(error)
+            log.failure("telegram:token:refused", error)
+
+    async def stop(self) -> None:
+        """Let another gateway poll, and close."""
+        await self._lease.release()
+        if self._connected:
+            await self.channel.close()
+
+    async def health(self) -> PartHealth:
+        """Return how Telegram is."""
+        if self._problem:
+            return PartHealth("telegram", "down", self._problem, required=True)
+        return PartHealth("telegram", "ok" if self._connected else "starting", required=False)
+
+    async def _connect(self) -> None:
+        while not self._connected:
+            try:
+                await self.channel.start()
+                self._connected = True
+                await self.channel.publish_commands(_menus())
+            except DeliveryError as error:
+                log.failure("telegram:platform:away", error)
+                await asyncio.sleep(AGAIN_S)
+
+
+def _menus() -> dict[str, list[tuple[str, str]]]:
+    """Return the command menus by language; English is also everybody else's."""
+    menus = {language: [(name, say(language, f"menu_{name}")) for name in MENU] for language in LANGUAGES}
+    return {"": menus["en"], **menus}
+
+
+def telegram_part(store: Store, settings: Settings, intake: Intake, bot_id: UUID, owner: str) -> TelegramPart:
+    """Return the part for a configured bot."""
+    return TelegramPart(settings, intake, bot_id, PollingLease(store, bot_id, owner))

@@ -1,0 +1,239 @@
+"""The gateway process: `python -m app.main`. Puts the parts together, runs them, and stops them in order.
+
+    web, telegram ─► intake ─► lanes ─► dialogue ─► converse ─► deliver ─► channels
+                                              └► jobs ─► relay ─► broker
+
+Composition root: imports everything, nobody imports it. Starts without torch.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from aiohttp import web
+
+from app import config, telemetry
+from app.admin.application import create_admin_app
+from app.clients.judge import JudgeClient
+from app.clients.vllm import VllmClient
+from app.config import Settings
+from app.domain.messages import text as say
+from app.domain.profiles import profile
+from app.errors import ConfigError, MenteeError
+from app.gateway.base import served_base
+from app.gateway.health import GatewayParts
+from app.gateway.learning import Acts, learning_of, live_release, training_view
+from app.gateway.telegram import TelegramPart, telegram_part
+from app.ports import Channel
+from app.services.converse import Converse
+from app.services.deliver import Deliverer
+from app.services.housekeeping import keep_house
+from app.services.intake import Intake
+from app.services.judging import Judge
+from app.services.lanes import LaneRunner
+from app.services.learn import consider
+from app.services.remember import Rewriter
+from app.services.stream import Streams
+from app.store import Store, people
+from app.telemetry import Log
+from app.web.health import Started, add_health_routes
+from app.web.middleware import install
+from app.worker import relay
+from bots.dialogue import Dialogue, Parts
+from bots.web import create_web_chat
+
+log = Log(__name__)
+SMALL_MODEL_PARAMETERS = 500_000_000
+MAX_BODY = 4 * 1024 * 1024
+JUDGE_TIMEOUT_S = 8.0
+
+
+@dataclass(slots=True)
+class Gateway:
+    """A built gateway: its web application, its loops, and what must be closed."""
+
+    app: web.Application
+    lanes: LaneRunner
+    deliverer: Deliverer
+    loops: Sequence[Coroutine[Any, Any, None]]
+    telegram: TelegramPart | None
+    closing: Sequence[Coroutine[Any, Any, None]]
+    started: Started
+    running: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def start(self) -> None:
+        """Run the loops."""
+        loops = [self.lanes.run(), self.deliverer.run(), *self.loops]
+        if self.telegram:
+            loops.append(self.telegram.run())
+        self.running = [asyncio.create_task(loop) for loop in loops]
+        self.started.complete()
+
+    async def stop(self) -> None:
+        """Stop in the order of the road: nothing more comes in, what runs ends, what is due goes out."""
+        if self.telegram:
+            await self.telegram.stop()
+        await self.lanes.stop()
+        await self.deliverer.stop()
+        for task in self.running:
+            task.cancel()
+        await asyncio.gather(*self.running, return_exceptions=True)
+        for close in self.closing:
+            await close
+
+
+async def build(settings: Settings) -> Gateway:
+    """Put a gateway together.
+
+    Raises:
+        ConfigError: a setting is missing; the sentence says which.
+    """
+    store = Store(_database_url(settings), pool_size=12)
+    secret = _secret(settings)
+    owner = f"{socket.gethostname()}:{os.getpid()}"
+    arrived, due = asyncio.Event(), asyncio.Event()
+    intake = Intake(store, secret, arrived)
+    streams = Streams()
+    channels: dict[UUID, Channel] = {}
+
+    web_bot = await _bot(store, settings, "web", "web", "Mentee")
+    chat_app, web_channel = create_web_chat(store, streams, intake.door(web_bot), settings)
+    channels[web_bot] = web_channel
+    telegram = None
+    if settings.telegram_bot_token:
+        number = settings.telegram_bot_token.get_secret_value().partition(":")[0]
+        telegram = telegram_part(store, settings, intake, await _bot(store, settings, "telegram", number, "Mentee"), owner)
+        channels[telegram.bot_id] = telegram.channel
+
+    chosen = profile(settings.model)
+    model = VllmClient(
+        _model_url(settings),
+        api_key=settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None,
+        token_timeout_s=settings.model_timeout_s,
+        template_arguments=chosen.chat_template_args,
+    )
+    base = served_base(chosen, settings.model_dir)
+    judge = _judge_client(settings)
+    acts = Acts(store, settings)
+    converse = Converse(store, model, base, streams, settings, learning_of(settings), due)
+    dialogue = Dialogue(
+        Parts(
+            store=store,
+            settings=settings,
+            converse=converse,
+            rewriter=Rewriter(model, base.name, settings.max_reply_tokens),
+            judge=Judge(judge) if judge else None,
+            leaving=acts,
+            consider=lambda tx, person_id: consider(tx, person_id, settings),
+            training=training_view,
+            live_release=live_release,
+            due=due,
+            small_model=chosen.parameters < SMALL_MODEL_PARAMETERS,
+        ),
+        channels,
+    )
+    wake = relay(store)
+    parts = GatewayParts(store, model, wake, telegram)
+    started = Started()
+    app = web.Application(client_max_size=MAX_BODY)
+    install(app)
+    add_health_routes(app, parts, started)
+    app.add_subapp("/chat", chat_app)
+    app.add_subapp("/admin", create_admin_app(store, acts, parts, settings))
+    app.router.add_get("/", _to_chat)
+    if telegram and telegram.webhook:
+        app.router.add_post(telegram.path, telegram.webhook)
+    return Gateway(
+        app=app,
+        lanes=LaneRunner(store, dialogue.handle, owner, arrived),
+        deliverer=Deliverer(store, channels, owner, due),
+        loops=(wake.run(), keep_house(store, settings)),
+        telegram=telegram,
+        closing=(model.close(), *([judge.close()] if judge else []), store.close()),
+        started=started,
+    )
+
+
+async def serve(settings: Settings) -> None:
+    """Run the gateway until SIGTERM or SIGINT."""
+    gateway = await build(settings)
+    runner = web.AppRunner(gateway.app, access_log=None, handler_cancellation=False, shutdown_timeout=5)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, settings.mentee_host, settings.mentee_port).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise ConfigError(f"MENTEE_PORT: {settings.mentee_port} cannot be listened on; choose another port") from error
+    await gateway.start()
+    log.info("gateway:process:started", port=settings.mentee_port)
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await stop.wait()
+    log.info("gateway:process:stopping")
+    await runner.cleanup()
+    await gateway.stop()
+
+
+async def _to_chat(_request: web.Request) -> web.StreamResponse:
+    raise web.HTTPFound("/chat")
+
+
+async def _bot(store: Store, settings: Settings, channel: str, external_id: str, name: str) -> UUID:
+    """Return a bot's row; a bot that has no identity yet begins with a plain one that the panel can change."""
+    async with store.begin() as tx:
+        bot_id = await people.ensure_bot(tx, channel, external_id)
+        if await people.identity(tx, bot_id) is None:
+            await people.add_identity(
+                tx,
+                bot_id,
+                name=name,
+                system_prompt=say(settings.language, "default_system_prompt"),
+                privacy_notice=say(settings.language, "default_privacy_notice"),
+                created_by="system",
+            )
+    return bot_id
+
+
+def _database_url(settings: Settings) -> str:
+    if settings.database_url is None:
+        raise ConfigError("DATABASE_URL: set it to postgresql://..., or start everything with `mentee run`")
+    return settings.database_url.get_secret_value()
+
+
+def _model_url(settings: Settings) -> str:
+    return settings.vllm_base_url or f"http://127.0.0.1:{settings.vllm_port}"
+
+
+def _secret(settings: Settings) -> bytes:
+    if settings.mentee_secret is None:
+        raise ConfigError("MENTEE_SECRET: set it to 32 or more random characters, or start with `mentee run`")
+    return settings.mentee_secret.get_secret_value().encode()
+
+
+def _judge_client(settings: Settings) -> JudgeClient | None:
+    if not settings.judge_base_url or not settings.judge_model:
+        return None
+    key = settings.judge_api_key.get_secret_value() if settings.judge_api_key else None
+    return JudgeClient(settings.judge_base_url, settings.judge_model, api_key=key, timeout_s=JUDGE_TIMEOUT_S)
+
+
+def main() -> None:
+    """Run the gateway; a misconfiguration ends it with one sentence."""
+    try:
+        settings = config.load()
+        telemetry.configure(settings.log_level)
+        asyncio.run(serve(settings))
+    except MenteeError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""What ends by itself: raw bodies, old notices, texts of ended sessions without memory consent."""
+
+import asyncio
+
+from app.config import Settings
+from app.errors import StoreUnavailableError
+from app.store import Store, inbox, outbox, turns
+from app.telemetry import Log
+
+log = Log(__name__)
+EVERY_S = 60.0
+
+
+async def keep_house(store: Store, settings: Settings) -> None:
+    """Clean up every minute, until cancelled; a database that is away is tried again."""
+    while True:
+        try:
+            await clean(store, settings)
+        except StoreUnavailableError:
+            log.warning("housekeeping:store:away")
+        await asyncio.sleep(EVERY_S)
+
+
+async def clean(store: Store, settings: Settings) -> None:
+    """Clean up once."""
+    async with store.begin() as tx:
+        bodies = await inbox.purge(tx, settings.raw_body_days)
+        texts = await turns.forget_texts_of_ended_sessions(tx, settings.session_idle_minutes)
+        await outbox.purge_notices(tx, settings.raw_body_days)
+    if bodies or texts:
+        log.info("housekeeping:texts:dropped", bodies=bodies, turns=texts)

@@ -1,0 +1,54 @@
+"""Everything held about one person, table by table, found by the schema's own references to `people`."""
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import RowMapping, Table, select
+
+from app.store.engine import Tx
+from app.store.tables import metadata
+from app.store.tables.people import people
+
+# Held for the machine's sake, and no words of the person: keys of dedupe, digests, leases.
+HIDDEN = frozenset({"recovery_hash", "owner", "lease_until", "salt", "salted_digest", "notice_digest", "code_hash"})
+
+
+def tables_of_people() -> Mapping[str, tuple[Table, str]]:
+    """Return each table that names a person, with the column that does."""
+    found = {}
+    for table in metadata.sorted_tables:
+        for column in table.c:
+            if any(key.column is people.c.id for key in column.foreign_keys):
+                found[table.name] = (table, column.name)
+    return found
+
+
+async def everything(tx: Tx, person_id: UUID) -> dict[str, object]:
+    """Return every row that names a person, as JSON data, by table."""
+    person = (await tx.execute(select(people).where(people.c.id == person_id))).mappings().one_or_none()
+    if person is None:
+        return {}
+    held: dict[str, object] = {"person": _row(person)}
+    for name, (table, column) in tables_of_people().items():
+        rows = (await tx.execute(select(table).where(table.c[column] == person_id))).mappings().all()
+        if rows:
+            held[name] = [_row(row) for row in rows]
+    return held
+
+
+def _row(row: RowMapping) -> dict[str, object]:
+    return {str(key): _value(value) for key, value in row.items() if key not in HIDDEN and value is not None}
+
+
+def _value(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, bytes | memoryview):
+        return base64.b64encode(bytes(value)).decode()
+    if isinstance(value, list):
+        return [_value(item) for item in value]
+    return value

@@ -1,0 +1,133 @@
+"""A whole gateway in the test's own process: real database, real road, the instant model server, and someone to talk."""
+
+import asyncio
+import contextlib
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+
+import aiohttp
+from aiohttp.test_utils import TestServer
+from app.config import Settings
+from app.main import Gateway, build
+from app.store import Store
+from sqlalchemy import text
+
+SECRET = "s" * 40
+Json = dict[str, object]
+
+
+@dataclass
+class Visitor:
+    """A person in the web chat: one cookie, everything over HTTP."""
+
+    base: str
+    session: aiohttp.ClientSession
+    me: Json = field(default_factory=dict)
+
+    async def arrive(self, **more: object) -> None:
+        """Begin as somebody new."""
+        self.me = await self._post("/chat/api/start", more)
+
+    async def say(self, words: str, *, reply_to: str | None = None, update_id: str | None = None) -> None:
+        """Send a message, or a correction when it replies to one."""
+        kind = {"kind": "correction", "reply_to": reply_to} if reply_to else {"kind": "message"}
+        await self.send(kind | {"text": words}, update_id)
+
+    async def command(self, name: str, argument: str = "") -> None:
+        """Send a command."""
+        await self.send({"kind": "command", "command": name, "text": argument})
+
+    async def press(self, data: str, reply_to: str | None = None) -> None:
+        """Press a button."""
+        await self.send({"kind": "press", "data": data} | ({"reply_to": reply_to} if reply_to else {}))
+
+    async def send(self, body: Mapping[str, object], update_id: str | None = None) -> None:
+        """Post one update."""
+        await self._post("/chat/api/updates", {"id": update_id or str(uuid.uuid4()), **body})
+
+    async def messages(self) -> list[Json]:
+        """Return what the page would show."""
+        async with self.session.get(f"{self.base}/chat/api/messages") as answer:
+            assert answer.status == 200, await answer.text()
+            return list((await answer.json())["messages"])
+
+    async def wait(self, condition: "Condition", timeout_s: float = 10.0) -> list[Json]:
+        """Return the messages once `condition` holds for them."""
+        shown: list[Json] = []
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    shown = await self.messages()
+                    if condition(shown):
+                        return shown
+                    await asyncio.sleep(0.05)
+        raise AssertionError(f"never seen: {json.dumps(shown, ensure_ascii=False, default=str)[:3000]}")
+
+    async def _post(self, path: str, body: Mapping[str, object]) -> Json:
+        async with self.session.post(f"{self.base}{path}", json=body, headers={"Origin": self.base}) as answer:
+            content = await answer.text()
+            assert answer.status in {200, 201, 202}, f"{answer.status}: {content}"
+            return dict(json.loads(content)) if content else {}
+
+
+class Condition:
+    """Something that shall be true of the messages."""
+
+    def __call__(self, shown: list[Json]) -> bool:
+        """Whether it is true."""
+        raise AssertionError
+
+
+@dataclass
+class Road:
+    """A running gateway."""
+
+    gateway: Gateway
+    server: TestServer
+    store: Store
+    settings: Settings
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.server.port}"
+
+    @contextlib.asynccontextmanager
+    async def visitor(self) -> AsyncIterator[Visitor]:
+        """Somebody new in the web chat."""
+        jar = aiohttp.CookieJar(unsafe=True)
+        async with aiohttp.ClientSession(cookie_jar=jar) as session:
+            visitor = Visitor(self.url, session)
+            await visitor.arrive()
+            yield visitor
+
+    async def rows(self, query: str, **values: object) -> list[Mapping[str, object]]:
+        """Return rows by plain SQL."""
+        async with self.store.begin() as tx:
+            return [dict(row) for row in (await tx.execute(text(query), values)).mappings()]
+
+
+@contextlib.asynccontextmanager
+async def road(database_url: str, model_url: str, **settings: object) -> AsyncIterator[Road]:
+    """Run a gateway on a database and a model server until the block ends."""
+    configured = Settings(
+        _env_file=None,  # type: ignore[call-arg]  # a developer's own .env must not reach the tests
+        database_url=database_url,
+        vllm_base_url=model_url,
+        broker_url="redis://127.0.0.1:1/0",
+        mentee_secret=SECRET,
+        **settings,
+    )
+    gateway = await build(configured)
+    server = TestServer(gateway.app, host="127.0.0.1", handler_cancellation=False)
+    await server.start_server()
+    await gateway.start()
+    store = Store(database_url, pool_size=2)
+    try:
+        yield Road(gateway, server, store, configured)
+    finally:
+        await store.close()
+        await server.close()
+        await gateway.stop()

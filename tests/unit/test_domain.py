@@ -1,0 +1,115 @@
+"""Consent, prompts, texts, buttons and sessions: the small pure rules."""
+
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from app.domain.consent import ConsentEvent, Consents, Purpose
+from app.domain.memory import Example, MemoryLine
+from app.domain.outgoing import Button, Content
+from app.domain.person import split_of
+from app.domain.press import VERBS, Press, long_id, parse, short_id
+from app.domain.prompt import PastTurn, build
+from app.domain.text import is_blank, storable, without_thinking
+from app.errors import InvalidInputError
+from hypothesis import given
+from hypothesis import strategies as st
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def event(purpose: Purpose, kind: str, minutes: int) -> ConsentEvent:
+    return ConsentEvent(purpose, kind, NOW + timedelta(minutes=minutes))
+
+
+def test_the_last_answer_to_a_purpose_counts() -> None:
+    consents = Consents.of(
+        [
+            event(Purpose.MEMORY, "withdrawn", 5),
+            event(Purpose.MEMORY, "given", 1),
+            event(Purpose.PERSONAL_TRAINING, "refused", 1),
+            event(Purpose.PERSONAL_TRAINING, "given", 2),
+        ]
+    )
+    assert consents.allowed == {Purpose.PERSONAL_TRAINING}
+    assert consents.document()["memory"] is False
+
+
+def test_nothing_is_allowed_before_an_answer() -> None:
+    assert Consents.of([]).allowed == frozenset()
+
+
+def test_history_is_windowed_by_whole_turns_and_memory_stays() -> None:
+    line = MemoryLine(uuid.uuid4(), uuid.uuid4(), "preference", "Be brief.", "active", 0, 0, 0, (Example("hi", "Hi!"),))
+    past = [PastTurn("question " * 50, f"answer {number}") for number in range(10)]
+    messages = build("You help.", [line], past, "and now?", budget_tokens=600)
+    texts = [m["content"] for m in messages]
+    assert texts[0].startswith("You help.")
+    assert "Be brief." in texts[0]
+    assert texts[1:3] == ["hi", "Hi!"]
+    assert texts[-1] == "and now?"
+    assert texts[-2] == "answer 9"
+    kept = [t for t in texts if t.startswith("answer")]
+    assert 0 < len(kept) < 10
+    assert kept == [f"answer {n}" for n in range(10 - len(kept), 10)]
+    assert [m["role"] for m in messages[1:]] == ["user", "assistant"] * ((len(messages) - 2) // 2) + ["user"]
+
+
+@given(st.text())
+def test_storable_text_can_be_stored(text: str) -> None:
+    kept = storable(text)
+    kept.encode()
+    assert "\x00" not in kept
+    assert len(kept) == len(text)
+
+
+@given(st.text(alphabet=st.sampled_from(" \n\t\u200b\u200e\u202e\ufeff\u00a0")))
+def test_text_that_nobody_could_see_is_blank(text: str) -> None:
+    assert is_blank(text)
+    assert not is_blank(text + "가")
+
+
+@pytest.mark.parametrize(
+    ("reply", "shown"),
+    [
+        ("<think>hm</think>Yes", "Yes"),
+        ("hm</think>Yes", "Yes"),
+        ("Yes<think>and on and on", "Yes"),
+        ("<think>only</think>", ""),
+        ("a <think>x</think> b <think>y</think> c", "a  b  c"),
+        ("plain", "plain"),
+    ],
+)
+def test_thinking_is_never_shown(reply: str, shown: str) -> None:
+    assert without_thinking(reply) == shown
+
+
+@given(st.uuids())
+def test_short_ids_come_back(row: uuid.UUID) -> None:
+    assert long_id(short_id(row)) == row
+    assert len(Press("v", short_id(row), "u").data().encode()) <= 64
+
+
+@pytest.mark.parametrize("data", ["", "z:abc", "v:abc", "v:abc:sideways", "c:abc:extra", "\ud800", "v" * 300])
+def test_buttons_that_are_not_ours_are_refused(data: str) -> None:
+    with pytest.raises(InvalidInputError):
+        parse(data)
+
+
+@given(st.text(max_size=40))
+def test_no_forged_row_crashes(subject: str) -> None:
+    try:
+        press = parse(f"c:{subject}")
+        assert press.verb in VERBS
+        assert press.row
+    except InvalidInputError:
+        assert subject is not None
+
+
+def test_content_survives_the_outbox() -> None:
+    content = Content("*hi*", ((Button("👍", "v:x:u"),), (Button("a", "c:x"), Button("b", "t:x"))), reply_to="7")
+    assert Content.of(content.document()) == content
+
+
+def test_every_third_conversation_is_held_out() -> None:
+    assert [split_of(n) for n in range(1, 7)] == ["train", "train", "heldout", "train", "train", "heldout"]
