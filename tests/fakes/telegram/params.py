@@ -68,7 +68,7 @@ class Params:
     def need(self, name: str) -> None:
         """Refuse the call where a required value is missing."""
         if not self.has(name):
-            raise bad_request(f'parameter "{name}" is required')
+            raise bad_request(_MISSING.get(name, f'parameter "{name}" is required'))
 
 
 async def read(request: web.Request) -> Params:

@@ -25,6 +25,7 @@ from tests.fakes.telegram.updates import Update
 from tests.fakes.telegram.world import World
 
 MAX_BODY: Final = 60 << 20
+GLANCE_S: Final = 0.02
 _TOKEN: Final = re.compile(r"^\d+:[A-Za-z0-9_-]{20,}$")
 
 
@@ -148,13 +149,13 @@ class TelegramServer:
         self.world.queue.add(Update(update.body, update.queue, again=True))
 
     async def wait_for(self, condition: Callable[[], object], timeout_s: float = 5.0) -> None:
-        """Wait until `condition()` is true; looks after each change and raises `TimeoutError`."""
-        ends = asyncio.get_running_loop().time() + timeout_s
-        while not condition():
-            left = ends - asyncio.get_running_loop().time()
-            if left <= 0:
-                raise TimeoutError
-            await self.world.change(left)
+        """Wait until `condition()` is true; raises `TimeoutError`.
+
+        Looks after each change here, and every `GLANCE_S` for conditions about somebody else's state.
+        """
+        async with asyncio.timeout(timeout_s):
+            while not condition():
+                await self.world.change(GLANCE_S)
 
     # ----------------------------------------------------------------------------------------------------- faults
 
@@ -218,6 +219,8 @@ class TelegramServer:
     async def _misbehave(self, fault: Fault | None) -> None:
         if fault is not None:
             await asyncio.sleep(fault.delay_s)
+        if fault is not None and fault.garbage is not None:
+            raise ApiError(502, "Bad Gateway")
         if fault is not None and fault.refusal is not None:
             raise fault.refusal
 

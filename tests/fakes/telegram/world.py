@@ -4,6 +4,7 @@ Owns ids, the clock and the way from an event to an update. The acts themselves 
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -78,8 +79,9 @@ class World:
         self._changed = asyncio.Event()
 
     async def change(self, timeout_s: float) -> None:
-        """Wait for any change; raises `TimeoutError`."""
-        await asyncio.wait_for(self._changed.wait(), timeout_s)
+        """Wait for any change, at most `timeout_s`."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), timeout_s)
 
     def chat(self, params: Params) -> Chat:
         """The chat of a call; raises 400 where there is none."""
