@@ -1,0 +1,87 @@
+"""By what a repeat is known, and who waits for whom."""
+
+import json
+
+import pytest
+
+from bots.telegram.keys import QUARANTINE_LANE, raw_update
+
+JSON = dict[str, object]
+BOT_ID = 9001
+CHAT: JSON = {"id": 71, "type": "private"}
+FORUM: JSON = {"id": -1006, "type": "supergroup", "is_forum": True}
+
+
+def body(update_id: int = 1, **content: object) -> bytes:
+    return json.dumps({"update_id": update_id, **content}).encode()
+
+
+def text(words: str = "hi", **more: object) -> JSON:
+    return {"message_id": 12, "date": 1_790_000_000, "chat": CHAT, "text": words, **more}
+
+
+def keys(raw: bytes) -> set[str]:
+    return set(raw_update(raw, BOT_ID).keys)
+
+
+def lane(raw: bytes) -> str:
+    return raw_update(raw, BOT_ID).lane
+
+
+# https://github.com/openclaw/openclaw/issues/46674 https://github.com/NousResearch/hermes-agent/issues/68502
+def test_a_repeat_is_known_by_update_and_by_message() -> None:
+    first = keys(body(1, message=text()))
+    assert first & keys(body(1, message=text()))
+    assert first & keys(body(2, message=text()))
+    assert not first & keys(body(2, message=text(message_id=13)))
+    assert not first & set(raw_update(body(1, message=text()), BOT_ID + 1).keys)
+
+
+# https://github.com/openclaw/openclaw/issues/45289
+def test_no_number_is_too_low_and_a_reused_one_is_new() -> None:
+    reaction = {"chat": CHAT, "message_id": 12, "date": 1_790_000_000, "user": {"id": 71}, "new_reaction": []}
+    earlier = keys(body(5000, message=text()))
+    assert not earlier & keys(body(4999, message_reaction=reaction))
+    weeks_later = {**reaction, "date": 1_791_000_000}
+    assert not keys(body(4999, message_reaction=reaction)) & keys(body(4999, message_reaction=weeks_later))
+
+
+def test_an_edit_is_no_repeat_of_its_message_nor_of_another_edit() -> None:
+    edits = [text("a", edit_date=5), text("b", edit_date=5), text("b", edit_date=6)]
+    found = [keys(body(n, edited_message=edit)) for n, edit in enumerate(edits)] + [keys(body(9, message=text("a")))]
+    assert len(set.union(*found)) == sum(len(one) for one in found)
+    assert keys(body(20, edited_message=edits[0])) & found[0]
+
+
+def test_a_press_is_known_by_its_own_id() -> None:
+    query = {"id": "55", "message": text(), "data": "x"}
+    assert keys(body(1, callback_query=query)) & keys(body(2, callback_query=query))
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (body(message=text()), "71:"),
+        (body(edited_message=text(edit_date=5)), "71:"),
+        (body(message=text(chat=FORUM)), "-1006:1"),
+        (body(message=text(chat=FORUM, message_thread_id=40, is_topic_message=True)), "-1006:40"),
+        (body(message=text("/stop")), "stop:71:"),
+        (body(message=text("/STOP@mentee_bot now")), "stop:71:"),
+        (body(message=text("/stopwatch")), "71:"),
+        (body(message=text("please stop")), "71:"),
+        (body(callback_query={"id": "1", "message": text(), "data": "x"}), "votes:71"),
+        (body(message_reaction={"chat": CHAT, "message_id": 1}), "votes:71"),
+        (body(my_chat_member={"chat": CHAT}), "71:"),
+        (body(telepathy={}), "other"),
+        (b"{", QUARANTINE_LANE),
+        (b'{"message":{}}', QUARANTINE_LANE),
+        (body(message={"text": "without a chat"}), QUARANTINE_LANE),
+    ],
+)
+def test_lanes(raw: bytes, expected: str) -> None:
+    assert lane(raw) == expected
+
+
+def test_a_body_without_keys_is_known_by_its_bytes() -> None:
+    assert keys(b"{broken") == keys(b"{broken")
+    assert keys(b"{broken") != keys(b"{broken ")
