@@ -197,7 +197,7 @@ async def test_replies(telegram_server: TelegramServer, bot: Bot) -> None:
 @pytest.mark.parametrize("data", ["", "d" * 65, "밥" * 22])
 async def test_callback_data_is_bounded_in_bytes(telegram_server: TelegramServer, bot: Bot, data: str) -> None:
     button = InlineKeyboardMarkup([[InlineKeyboardButton("x", callback_data=data)]])
-    with pytest.raises(BadRequest, match="Button_data_invalid|BUTTON_DATA_INVALID"):
+    with pytest.raises(BadRequest, match=r"(?i)button_data_invalid"):
         await bot.send_message(telegram_server.user().user_id, "x", reply_markup=button)
 
 
