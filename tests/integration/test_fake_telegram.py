@@ -451,3 +451,56 @@ async def test_callbacks_expire(telegram_server: TelegramServer, bot: Bot) -> No
     assert query.message is not None
     assert not query.message.is_accessible
     assert gone.data == "down"
+
+
+async def test_a_press_is_answered_once(telegram_server: TelegramServer, bot: Bot) -> None:
+    ann = telegram_server.user()
+    await bot.send_message(ann.user_id, "rate me", reply_markup=KEYBOARD)
+    press = ann.press(ann.chat.last, "up")
+    await bot.answer_callback_query(press.query_id, "thanks", show_alert=True)
+    assert (press.answered, press.text, press.alert) == (True, "thanks", True)
+    with pytest.raises(BadRequest, match="too old"):
+        await bot.answer_callback_query(press.query_id)
+
+
+async def test_topics_and_drafts(telegram_server: TelegramServer, bot: Bot) -> None:
+    ann = telegram_server.user()
+    forum = telegram_server.group("Forum", ann, forum=True)
+    chat_id, topic = forum.chat.chat_id, forum.topic("Talk")
+    sent = await bot.send_message(chat_id, "in the topic", message_thread_id=topic)
+    assert (sent.message_thread_id, sent.is_topic_message) == (topic, True)
+    assert (await bot.send_message(chat_id, "in General")).message_thread_id is None
+    assert await bot.send_chat_action(chat_id, "typing", message_thread_id=1)
+    for call in (
+        bot.send_message(chat_id, "x", message_thread_id=1),
+        bot.send_message(ann.user_id, "x", message_thread_id=9),
+    ):
+        with pytest.raises(BadRequest, match="Message thread not found"):
+            await call
+    with pytest.raises(BadRequest, match=r"(?i)textdraft_peer_invalid"):
+        await bot.send_message_draft(chat_id, 1, "x")
+
+
+async def test_a_new_person_is_not_an_unblocked_one(telegram_server: TelegramServer, bot: Bot) -> None:
+    ben = telegram_server.user(started=False)
+    ben.start()
+    assert [update.my_chat_member for update in await bot.get_updates()] == [None]
+    ben.block()
+    ben.say("back")
+    assert [bool(update.my_chat_member) for update in await bot.get_updates()] == [False, True, True, False]
+
+
+async def test_polling_survives_an_outage(telegram_server: TelegramServer) -> None:
+    seen: list[str] = []
+    ann = telegram_server.user()
+    async with _application(telegram_server, seen) as application:
+        assert application.updater is not None
+        await application.start()
+        await application.updater.start_polling(poll_interval=0, allowed_updates=Update.ALL_TYPES)
+        await telegram_server.stop()
+        ann.say("while it is down")
+        await telegram_server.start()
+        await telegram_server.wait_for(lambda: seen, timeout_s=15)
+        await application.updater.stop()
+        await application.stop()
+    assert seen == ["text while it is down"]

@@ -74,8 +74,8 @@ class User:
 
     def _send(self, chat: Chat | None, thread: int = 0, **parts: object) -> Message:
         place = chat or self.chat
-        if self.blocked and place is self.chat:
-            self.unblock()
+        if place is self.chat:
+            self._reach_out()
         extra = parts.pop("extra", None)
         fields: JSON = dict(extra) if isinstance(extra, dict) else {}
         if thread:
@@ -85,6 +85,12 @@ class User:
         if self._bot_sees(place, message):
             self.world.emit_message("message", message)
         return message
+
+    def _reach_out(self) -> None:
+        """Writing to the bot lets it write back; only the end of a block is told."""
+        if self.blocked:
+            self.unblock()
+        self.chat.refusal = None
 
     def _bot_sees(self, chat: Chat, message: Message) -> bool:
         """Privacy mode: commands, mentions and replies to the bot; an administrator sees all."""

@@ -110,7 +110,7 @@ class TelegramServer:
         if not started:
             chat.refusal = ApiError(403, "Forbidden: bot can't initiate conversation with a user")
         self.world.chats[number] = chat
-        return User(self.world, card, chat, blocked=not started)
+        return User(self.world, card, chat)
 
     def group(self, title: str, *members: User, kind: str = "supergroup", forum: bool = False) -> Group:
         """A group with at least one person; the bot is added and told so."""

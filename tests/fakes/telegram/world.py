@@ -95,8 +95,10 @@ class World:
 
     def add_message(self, chat: Chat, sender: JSON | None, **parts: object) -> Message:
         """Put a new message into a chat. Private chats and basic groups share one series of ids, as with Telegram."""
-        own_series = chat.kind in ("supergroup", "channel")
-        number = self.number(f"messages {chat.chat_id}" if own_series else "messages")
+        if chat.kind in ("supergroup", "channel"):
+            number = self.number(f"messages {chat.chat_id}", first=2)  # the first is the founding of the chat
+        else:
+            number = self.number("messages")
         message = Message(number, chat.chat_id, chat.card, self.now(), sender, **parts)  # type: ignore[arg-type]
         message.snapshot(message.date)
         chat.everything.append(message)
