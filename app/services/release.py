@@ -1,0 +1,143 @@
+"""Which adapter answers whom, and the ways back: keep, go back (the person), roll back (an operator).
+
+Going back is one transaction: the release leaves routing at once, the one before it answers again where it still may,
+and lines that only the gone adapter knew return to the prompt. They stay in memory, where one tap undoes them, but the
+corrections behind them never train again: the person who goes back does not want the same lesson in weights a second
+time, and an operator who rolls back does not want the same training. What was written while the release answered is
+listed; examples that it wrote itself teach nothing any more (`app/store/admission.py`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.domain.ladder import Decision, Rung
+from app.domain.person import Session
+from app.domain.policy import Route
+from app.errors import ConflictError
+from app.store import Store, Tx, audit, feedback, jobs, lineage, memory, releases
+from app.store.admission import WENT_BACK
+from app.store.audit import Act
+from app.store.jobs import Work
+from app.store.releases import Release, WrittenUnder
+from app.telemetry import Log
+
+RECONCILE = Work("reconcile", "release", "reconcile")
+
+_log = Log(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """What a rollback did: who answers now (None: the base), which lines came back, what was written meanwhile."""
+
+    live_again: UUID | None
+    returned: tuple[UUID, ...]
+    written: WrittenUnder
+
+
+async def routable(tx: Tx, person_id: UUID, session: Session) -> Route | None:
+    """Return the adapter for a turn of `session`: what it is pinned to, if it is theirs, passed its gates, was not
+    taken back, and is ready on a server whose isolation probe passed. None: the base answers, with the whole memory.
+    """
+    found = await releases.route(tx, person_id, session.id)
+    if found is None:
+        return None
+    return Route(found.adapter, found.checkpoint_id, found.release_id, announced=found.announced)
+
+
+async def announce(tx: Tx, release_id: UUID) -> Sequence[str]:
+    """Mark a release as told; return the lines that its adapter has learnt, none when they were told before."""
+    if not await releases.announce(tx, release_id):
+        return ()
+    return await releases.learnt_lines(tx, release_id)
+
+
+async def keep(tx: Tx, person_id: UUID, release_id: UUID) -> None:
+    """Note that a person keeps what was learnt.
+
+    Raises:
+        NotFoundError: there is no such release of theirs.
+    """
+    release = await releases.access(tx, release_id, person_id)
+    if await releases.keep(tx, release.id):
+        await audit.record(tx, Act("person", "release:person:kept", f"release:{release.id}"))
+
+
+async def go_back(store: Store, person_id: UUID, release_id: UUID) -> RolledBack:
+    """Take a person's own release back by their wish.
+
+    Raises:
+        NotFoundError: there is no such release of theirs.
+        ConflictError: it was out of routing already.
+    """
+    async with store.begin() as tx:
+        release = await releases.access(tx, release_id, person_id)
+        return await _roll_back(tx, release, "the person went back", "person")
+
+
+async def roll_back(store: Store, release_id: UUID, reason: str, actor: str) -> RolledBack:
+    """Take a release out of routing.
+
+    Raises:
+        NotFoundError: there is no such release.
+        ConflictError: it was out of routing already.
+    """
+    async with store.begin() as tx:
+        return await _roll_back(tx, await releases.access(tx, release_id), reason, actor)
+
+
+async def _roll_back(tx: Tx, release: Release, reason: str, actor: str) -> RolledBack:
+    person_id = release.person_id
+    if person_id is None:
+        raise ConflictError("only a person's own adapter can be taken back here")
+    gone = await lineage.checkpoint(tx, release.checkpoint_id)
+    await releases.end(tx, release.id, "rolled_back", reason, actor)
+    await lineage.set_state(tx, gone.id, "retired", among=("passed",))
+    before = await _before(tx, release)
+    known = (await lineage.checkpoint(tx, before.checkpoint_id)).memory_ids if before else ()
+    if before:
+        await releases.graduate(tx, person_id, known, before.checkpoint_id)
+    returned = await _return(tx, person_id, set(gone.memory_ids), known)
+    written = await releases.written_under(tx, release.id)
+    await jobs.enqueue(tx, RECONCILE)
+    detail = {
+        "checkpoint": gone.name,
+        "live_again": before.id if before else None,
+        "returned": len(returned),
+        "turns": len(written.turns),
+        "memory": len(written.memory),
+        "feedback": len(written.feedback),
+    }
+    await audit.record(
+        tx,
+        Act(
+            actor,
+            "release:live:rolled_back",
+            f"release:{release.id}",
+            reason,
+            before={"state": release.state},
+            after={"state": "rolled_back"},
+            detail=detail,
+        ),
+    )
+    _log.info("release:live:rolled_back", release=release.id, live_again=before.id if before else None)
+    return RolledBack(before.id if before else None, tuple(returned), written)
+
+
+async def _before(tx: Tx, release: Release) -> Release | None:
+    """Return who answers now: still the live one when an older release was taken back, else the one before."""
+    if release.state == "live":
+        return await releases.revive_before(tx, release)
+    return await releases.live(tx, release.person_id) if release.person_id else None
+
+
+async def _return(tx: Tx, person_id: UUID, taught: set[UUID], known: Sequence[UUID]) -> Sequence[UUID]:
+    """Bring lines back into the prompt, and keep those that the gone adapter alone was taught from training again."""
+    returned = await releases.return_lines(tx, person_id, known)
+    for line_id in returned:
+        await memory.changed(tx, person_id, line_id, "returned")
+    for line_id in taught - set(known):
+        await releases.exclude_source(tx, person_id, line_id)
+        await feedback.decide(tx, person_id, Decision(Rung.MEMORY, WENT_BACK), memory_id=line_id)
+    return returned

@@ -1,0 +1,179 @@
+"""What may train: the consent join. Every query here asks the consent log itself, at this moment, never a cached flag.
+
+A person's prompt is admitted when it was typed in a private chat, is their own words, and memory and personal training
+were allowed both when it was typed and now. A line is admitted unless its feedback was excluded, or the person went
+back on what was learnt from it. Texts are scrubbed afterwards, in `learner/dataset`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from sqlalchemy import Row, text
+
+from app.domain.memory import Example, MemoryLine
+from app.domain.turn import BaseIdentity
+from app.store.engine import Tx
+
+WENT_BACK = "person_went_back"
+MAX_PROMPTS = 200
+
+_ALLOWS = """coalesce((select e.event in ('given', 'renewed') from consent_events e
+    where e.person_id = :person and e.purpose = '{purpose}' order by e.at desc limit 1), false)"""
+_BOTH = _ALLOWS.format(purpose="memory") + " and " + _ALLOWS.format(purpose="personal_training")
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedPrompt:
+    """A turn whose user text may be learnt from; `split` says on which side of the gate."""
+
+    turn_id: UUID
+    text: str = field(repr=False)
+    system: str = field(repr=False)
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedExample:
+    """An approved reply of a line."""
+
+    id: UUID
+    memory_id: UUID
+    example: Example = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedLine:
+    """A preference that may be learnt, with its examples, oldest first."""
+
+    line: MemoryLine = field(repr=False)
+    examples: tuple[AdmittedExample, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a server stored of a reply by the bare base."""
+
+    prompt_token_ids: tuple[int, ...]
+    response_token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    temperature: float
+
+
+# The three statements are put together from constants of this module; values are bound.
+_PROMPTS = text(f"""
+    select t.id, t.user_text, coalesce(i.system_prompt, '') as system, s.split
+    from turns t
+    join chats c on c.id = t.chat_id and c.kind = 'private' and c.person_id = t.person_id
+    join sessions s on s.id = t.session_id
+    left join bot_identities i on i.id = t.identity_id
+    where t.person_id = :person and t.state in ('done', 'stopped') and t.user_text is not null
+      and t.sibling_of is null
+      and not coalesce((t.flags ->> 'forwarded')::boolean, false)
+      and not coalesce((t.flags ->> 'group')::boolean, false)
+      and not coalesce((t.flags ->> 'automated')::boolean, false)
+      and not coalesce((t.flags ->> 'quoted')::boolean, false)
+      and coalesce((t.flags -> 'consents' ->> 'memory')::boolean, false)
+      and coalesce((t.flags -> 'consents' ->> 'personal_training')::boolean, false)
+      and {_BOTH}
+    order by t.number desc
+    limit :limit
+""")  # noqa: S608
+
+_ALLOWED = text(f"select {_BOTH}")
+
+_LINES_WHERE = """
+    m.person_id = :person and m.kind = 'preference' and m.state in ('active', 'graduated')
+      and (f.id is null or not (f.excluded or f.quarantined or f.review_state in ('rejected', 'quarantined')))
+      and not exists (select 1 from ladder_decisions d where d.memory_id = m.id and d.rule = :went_back)
+"""
+
+_LINES = text(f"""
+    select m.id, m.person_id, m.kind, m.text, m.state, m.uses, m.failures, m.checker, m.feedback_id,
+           cardinality(m.session_ids) as sessions
+    from memory_lines m left join feedback f on f.id = m.feedback_id
+    where {_LINES_WHERE}
+    order by m.created_at, m.id
+""")  # noqa: S608
+
+_EXAMPLES = text(f"""
+    select x.id, x.memory_id, x.prompt, x.good, x.bad, x.source
+    from examples x
+    join memory_lines m on m.id = x.memory_id
+    left join feedback f on f.id = m.feedback_id
+    left join turns t on t.id = x.turn_id
+    left join releases r on r.id = t.release_id
+    where {_LINES_WHERE}
+      and (r.id is null or r.state <> 'rolled_back' or x.source = 'written')
+    order by x.created_at, x.id
+""")  # noqa: S608
+
+_SERVED = text("""
+    select t.prompt_token_ids, t.response_token_ids, t.response_logprobs, t.sampling
+    from turns t
+    where t.person_id = :person and t.learnable and t.checkpoint_id is null and t.finish_reason = 'stop'
+      and t.base_id = :base_id and t.base_revision = :revision
+      and t.tokenizer_digest = :tokenizer_digest and t.template_digest = :template_digest
+      and cardinality(t.response_token_ids) between 2 and 200 and cardinality(t.prompt_token_ids) <= 700
+    order by t.number desc
+    limit :limit
+""")
+
+
+async def prompts(tx: Tx, person_id: UUID, limit: int = MAX_PROMPTS) -> Sequence[AdmittedPrompt]:
+    """Return a person's admitted prompts, newest first."""
+    rows = await tx.execute(_PROMPTS, {"person": person_id, "limit": limit})
+    return [AdmittedPrompt(r.id, r.user_text, r.system, r.split) for r in rows]
+
+
+async def allowed(tx: Tx, person_id: UUID) -> bool:
+    """Whether memory and personal training are both allowed now."""
+    return bool(await tx.scalar(_ALLOWED, {"person": person_id}))
+
+
+async def lines(tx: Tx, person_id: UUID) -> Sequence[AdmittedLine]:
+    """Return a person's admitted preference lines, active and graduated, oldest first."""
+    bound = {"person": person_id, "went_back": WENT_BACK}
+    shown: dict[UUID, list[AdmittedExample]] = {}
+    for row in await tx.execute(_EXAMPLES, bound):
+        example = Example(row.prompt, row.good, row.bad, row.source)
+        shown.setdefault(row.memory_id, []).append(AdmittedExample(row.id, row.memory_id, example))
+    return [_line(row, tuple(shown.get(row.id, ()))) for row in await tx.execute(_LINES, bound)]
+
+
+async def served(tx: Tx, person_id: UUID, base: BaseIdentity, limit: int) -> Sequence[Served]:
+    """Return replies by the bare base with their stored logprobs, newest first."""
+    bound = {
+        "person": person_id,
+        "limit": limit,
+        "base_id": base.base_id,
+        "revision": base.revision,
+        "tokenizer_digest": base.tokenizer_digest,
+        "template_digest": base.template_digest,
+    }
+    return [
+        Served(
+            tuple(row.prompt_token_ids),
+            tuple(row.response_token_ids),
+            tuple(row.response_logprobs),
+            float(row.sampling.get("temperature", 1.0)),
+        )
+        for row in await tx.execute(_SERVED, bound)
+    ]
+
+
+def _line(row: Row[tuple[object, ...]], examples: tuple[AdmittedExample, ...]) -> AdmittedLine:
+    line = MemoryLine(
+        id=row.id,
+        person_id=row.person_id,
+        kind=row.kind,
+        text=row.text,
+        state=row.state,
+        uses=row.uses,
+        failures=row.failures,
+        sessions=row.sessions,
+        examples=tuple(e.example for e in examples),
+        checker=row.checker,
+        feedback_id=row.feedback_id,
+    )
+    return AdmittedLine(line, examples)

@@ -1,0 +1,170 @@
+"""What forgetting and withdrawal take out of the tables. Every table that names a person is emptied or let go.
+
+Scopes: `chat` (what was said), `learnt` (what was remembered and trained), `all` (both, and who they are). What stays
+is counts in a receipt, digests in the audit log, and the keyed digests that keep updates from being handled twice.
+Knows no files and no model servers; it returns the names of both for the job that removes them.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import TextClause, delete, func, insert, select, text, update
+
+from app.store.engine import Tx
+from app.store.tables.learning import jobs
+from app.store.tables.people import forget_receipts, people
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What lies outside the database: adapters by name, training runs by id."""
+
+    adapters: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+
+
+_COUNTS = {
+    "turns": "select count(*) from turns where person_id = :person",
+    "sessions": "select count(*) from sessions where person_id = :person",
+    "feedback": "select count(*) from feedback where person_id = :person",
+    "memories": "select count(*) from memory_lines where person_id = :person and state in ('active', 'graduated')",
+    "examples": "select count(*) from examples where person_id = :person",
+    "snapshots": "select count(*) from snapshots where person_id = :person",
+    "checkpoints": "select count(*) from checkpoints where person_id = :person and state <> 'deleted'",
+}
+
+
+async def counts(tx: Tx, person_id: UUID) -> dict[str, int]:
+    """Return how much is held, by kind."""
+    return {name: int(await tx.scalar(text(query), {"person": person_id}) or 0) for name, query in _COUNTS.items()}
+
+
+async def lock_person(tx: Tx, person_id: UUID) -> bool:
+    """Hold a person's row until `tx` ends; False when they are forgotten already."""
+    # A forgotten person must not hang on a reply that is being written: fail soon, and be tried again.
+    await tx.execute(text("set local lock_timeout = '5s'"))
+    return await tx.scalar(select(people.c.id).where(people.c.id == person_id).with_for_update()) is not None
+
+
+async def remains(tx: Tx, person_id: UUID) -> Remains:
+    """Return which adapters and runs of a person lie in folders and on servers."""
+    bound = {"person": person_id}
+    adapters = await tx.scalars(text("select name from checkpoints where person_id = :person"), bound)
+    runs = await tx.scalars(text("select id from training_runs where person_id = :person"), bound)
+    return Remains(tuple(adapters), tuple(str(run) for run in runs))
+
+
+async def chat(tx: Tx, person_id: UUID) -> None:
+    """Drop what was said: raw updates, turns with all that hangs on them, notices, sessions, use."""
+    await _all(tx, person_id, _SAID)
+
+
+async def learnt(tx: Tx, person_id: UUID) -> None:
+    """Drop what was remembered and trained, and every job about it; a worker that has one loses it."""
+    await tx.execute(delete(jobs).where(jobs.c.person_id == person_id))
+    await _all(tx, person_id, _LEARNT)
+
+
+async def person(tx: Tx, person_id: UUID) -> None:
+    """Drop who they are: accounts, chats, consents, and the person; nothing of theirs can be written afterwards."""
+    await _all(tx, person_id, _WHO)
+
+
+async def add_receipt(tx: Tx, code_hash: bytes, summary: dict[str, object]) -> UUID:
+    """Store a receipt that is found by its code alone."""
+    made = insert(forget_receipts).values(code_hash=code_hash, summary=summary)
+    return UUID(str(await tx.scalar(made.returning(forget_receipts.c.id))))
+
+
+async def finish_receipt(tx: Tx, receipt_id: UUID, **more: object) -> None:
+    """Note that files and model servers hold nothing any more."""
+    done = update(forget_receipts).where(forget_receipts.c.id == receipt_id)
+    summary = forget_receipts.c.summary.concat(more)
+    await tx.execute(done.values(state="done", summary=summary, finished_at=func.now()))
+
+
+async def receipt(tx: Tx, code_hash: bytes) -> tuple[str, dict[str, object]] | None:
+    """Return state and summary of a receipt."""
+    query = select(forget_receipts.c.state, forget_receipts.c.summary).where(forget_receipts.c.code_hash == code_hash)
+    row = (await tx.execute(query)).one_or_none()
+    return (row.state, row.summary) if row else None
+
+
+async def orphan_chats(tx: Tx) -> int:
+    """Drop private chats that belong to nobody any more and have nothing left to send; return how many still have."""
+    await tx.execute(_ORPHANS)
+    return int(await tx.scalar(_ORPHANS_LEFT) or 0)
+
+
+async def ended_texts(tx: Tx, person_id: UUID) -> None:
+    """Drop the texts of a person's ended conversations: without memory they live as long as their session."""
+    await _all(tx, person_id, (_ENDED_TEXTS,))
+
+
+async def _all(tx: Tx, person_id: UUID, statements: tuple[TextClause, ...]) -> None:
+    for statement in statements:
+        await tx.execute(statement, {"person": person_id})
+
+
+# A lane is "<bot>:<channel's own>", of which the chat's id is one part; where a lane does not tell (a press without its
+# message), the account's id inside the raw bytes does.
+_INBOX = text("""
+    update inbox i set body = null, error = null
+    where i.body is not null and (
+        exists (select 1 from chats c where c.person_id = :person and c.kind = 'private' and c.bot_id = i.bot_id
+                  and position(':' || c.external_id || ':' in i.lane || ':') > 0)
+        or exists (select 1 from accounts a where a.person_id = :person and a.bot_id = i.bot_id
+                     and length(a.external_id) >= 5
+                     and position(convert_to(a.external_id, 'UTF8') in i.body) > 0))
+""")
+
+_SAID = (
+    _INBOX,
+    # Approved examples belong to what was learnt; they only lose the turn they came from.
+    text("update examples set turn_id = null where person_id = :person"),
+    text("delete from evaluation_items where feedback_id in (select id from feedback where person_id = :person)"),
+    text("delete from turns where person_id = :person"),
+    text("""
+        delete from outbox where chat_id in
+            (select id from chats where person_id = :person and kind = 'private')
+    """),
+    text("delete from sessions where person_id = :person"),
+    text("update chats set state = '{}'::jsonb where person_id = :person"),
+    text("delete from usage where person_id = :person"),
+)
+
+_LEARNT = (
+    text("delete from evaluation_items where feedback_id in (select id from feedback where person_id = :person)"),
+    text("delete from feedback where person_id = :person"),
+    text("delete from ladder_decisions where person_id = :person"),
+    text("delete from memory_events where person_id = :person"),
+    text("delete from memory_lines where person_id = :person"),
+    text("delete from releases where person_id = :person"),
+    text("delete from checkpoints where person_id = :person"),
+    text("delete from training_runs where person_id = :person"),
+    text("delete from snapshots where person_id = :person"),
+    text("update people set memory_version = memory_version + 1 where id = :person"),
+)
+
+_WHO = (
+    text("delete from chats where person_id = :person and kind = 'private'"),
+    text("update chats set person_id = null where person_id = :person"),
+    text("delete from people where id = :person"),
+)
+
+_ORPHAN = """
+    c.kind = 'private' and c.person_id is null
+    and not exists (select 1 from sessions s where s.chat_id = c.id)
+"""
+_DUE = "exists (select 1 from outbox o where o.chat_id = c.id and o.state in ('due', 'sending'))"
+_ORPHANS = text(f"""
+    delete from chats c where {_ORPHAN} and not {_DUE} and c.created_at < now() - interval '5 seconds'
+""")  # noqa: S608 - constants of this module
+_ORPHANS_LEFT = text(f"select count(*) from chats c where {_ORPHAN}")  # noqa: S608 - the same
+
+_ENDED_TEXTS = text("""
+    update turns t
+    set user_text = null, reply_text = null, prompt_token_ids = null, response_token_ids = null,
+        response_logprobs = null, learnable = false
+    from sessions s where s.id = t.session_id and t.person_id = :person and s.ended_at is not null
+""")

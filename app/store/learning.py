@@ -1,0 +1,103 @@
+"""What graduation looks at: decisions so far, the last training and what is new since, the job on its way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from sqlalchemy import select, text
+
+from app.store import admission
+from app.store.engine import Tx
+from app.store.tables.feedback import ladder_decisions
+from app.store.tables.learning import jobs
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """A person's last training that was not cancelled: when, what it taught, and how many prompts came since."""
+
+    seconds_ago: float
+    lessons: frozenset[UUID]
+    examples: frozenset[UUID]
+    new_prompts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A job of the road to an adapter; `progress` holds stage, step and of while it runs."""
+
+    kind: str
+    state: str
+    progress: Mapping[str, object] = field(default_factory=dict)
+    error: str | None = None
+
+
+async def last_rules(tx: Tx, person_id: UUID) -> dict[UUID, str]:
+    """Return the rule that last decided on each memory line."""
+    d = ladder_decisions.c
+    query = select(d.memory_id, d.rule).where(d.person_id == person_id, d.memory_id.is_not(None)).distinct(d.memory_id)
+    # The moment alone does not order decisions of one transaction; ids do not either, but a transaction makes one a line.
+    return {row.memory_id: row.rule for row in await tx.execute(query.order_by(d.memory_id, d.at.desc()))}
+
+
+async def train_prompts(tx: Tx, person_id: UUID) -> int:
+    """Return how many of a person's prompts may train now, before the scrub."""
+    found = await admission.prompts(tx, person_id)
+    return len({" ".join(p.text.casefold().split()) for p in found if p.split == "train"})
+
+
+async def on_its_way(tx: Tx, person_id: UUID, kinds: Sequence[str]) -> bool:
+    """Whether a job of these kinds is queued or running for a person."""
+    query = select(jobs.c.id).where(
+        jobs.c.person_id == person_id, jobs.c.kind.in_(kinds), jobs.c.state.in_(("queued", "running"))
+    )
+    return await tx.scalar(query.limit(1)) is not None
+
+
+async def last_step(tx: Tx, person_id: UUID, kinds: Sequence[str]) -> Step | None:
+    """Return the newest job of these kinds, on its way or over."""
+    query = select(jobs.c.kind, jobs.c.state, jobs.c.progress, jobs.c.error).where(
+        jobs.c.person_id == person_id, jobs.c.kind.in_(kinds)
+    )
+    row = (await tx.execute(query.order_by(jobs.c.created_at.desc()).limit(1))).one_or_none()
+    return Step(row.kind, row.state, row.progress, row.error) if row else None
+
+
+_LAST = text("""
+    select r.id, r.snapshot_id, r.started_at, extract(epoch from now() - r.started_at) as age
+    from training_runs r where r.person_id = :person and r.state <> 'cancelled'
+    order by r.started_at desc limit 1
+""")
+_ITEMS = text("select kind, item_id from snapshot_items where snapshot_id = :snapshot and split = 'train'")
+_NEW = text("""
+    select count(*) from turns t join sessions s on s.id = t.session_id and s.split = 'train'
+    where t.person_id = :person and t.created_at > :since and t.state = 'done'
+      and coalesce((t.flags -> 'consents' ->> 'personal_training')::boolean, false)
+""")
+
+
+async def last_run(tx: Tx, person_id: UUID) -> LastRun | None:
+    """Return a person's last training and what is new since."""
+    row = (await tx.execute(_LAST, {"person": person_id})).one_or_none()
+    if row is None:
+        return None
+    named = (await tx.execute(_ITEMS, {"snapshot": row.snapshot_id})).all()
+    new = await tx.scalar(_NEW, {"person": person_id, "since": row.started_at})
+    return LastRun(
+        float(row.age),
+        frozenset(item.item_id for item in named if item.kind == "memory"),
+        frozenset(item.item_id for item in named if item.kind == "example"),
+        int(new or 0),
+    )
+
+
+_VERDICT = text("""
+    select g.verdict from gate_runs g join checkpoints c on c.id = g.checkpoint_id
+    where c.person_id = :person and g.verdict is not null order by g.started_at desc limit 1
+""")
+
+
+async def last_verdict(tx: Tx, person_id: UUID) -> str | None:
+    """Return how the gates decided on a person's newest checkpoint."""
+    found = await tx.scalar(_VERDICT, {"person": person_id})
+    return str(found) if found else None

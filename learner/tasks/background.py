@@ -1,0 +1,58 @@
+"""What the worker of the release queue does besides its jobs: keeps model servers as desired, and tidies up.
+
+On the worker's own loop, so it goes on while a job runs, and needs no broker.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+
+from app.errors import MenteeError
+from app.store import lineage
+from app.telemetry import Log
+from learner.durable import discard
+from learner.tasks.context import Learner
+from learner.train import job as files
+
+TIDY_EVERY_S = 300.0
+ORPHAN_AGE_S = 900.0
+
+_log = Log(__name__)
+
+
+async def background(learner: Learner) -> None:
+    """Reconcile and tidy until cancelled."""
+    await asyncio.gather(learner.reconciler.run(), _keep_tidy(learner))
+
+
+async def _keep_tidy(learner: Learner) -> None:
+    while True:
+        try:
+            await tidy(learner)
+        except MenteeError as error:
+            _log.failure("learner:tidy:failed", error)
+        await asyncio.sleep(TIDY_EVERY_S)
+
+
+async def tidy(learner: Learner) -> None:
+    """End runs whose job is over, with their texts, and remove folders that no row names.
+
+    Both are left by a worker that was killed at the wrong moment.
+    """
+    async with learner.store.begin() as tx:
+        abandoned = await lineage.end_abandoned(tx)
+        names, runs = await lineage.known_files(tx)
+    places = learner.places
+    for run_id in abandoned:
+        (places.runs / str(run_id) / files.BODIES).unlink(missing_ok=True)
+    for parent, known in ((places.checkpoints, names), (places.serving, names), (places.runs, runs)):
+        for folder in _old_folders(parent):
+            if folder.name not in known:
+                discard(folder)
+                _log.warning("learner:folder:orphaned", kind=parent.name)
+
+
+def _old_folders(parent: Path) -> list[Path]:
+    if not parent.is_dir():
+        return []
+    return [f for f in parent.iterdir() if f.is_dir() and time.time() - f.stat().st_mtime > ORPHAN_AGE_S]

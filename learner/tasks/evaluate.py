@@ -1,0 +1,151 @@
+"""Kind `evaluate`: a candidate on a model server, measured against all gates, and what follows from the verdict.
+
+load ─► measure ─► decide ─► passed: a job to release it · refused · inconclusive: it waits, unserved
+"""
+
+import asyncio
+from dataclasses import asdict
+from pathlib import Path
+from uuid import UUID
+
+from app.errors import ArtifactError, GateError, ModelUnavailableError
+from app.ports import Model
+from app.store import jobs, lineage, memory, releases, servers
+from app.store.jobs import Job, Work
+from app.telemetry import Log
+from learner.dataset.admit import admit
+from learner.durable import discard
+from learner.gate.decide import DEFAULT_THRESHOLDS, decide
+from learner.gate.measure import Measurer
+from learner.gate.report import GateReport, Measurements
+from learner.gate.server import ServedGateModel
+from learner.gate.suite import Probe, load_suite
+from learner.serve.bring_up import load, served_base
+from learner.tasks.context import Learner
+from learner.tasks.gate_plan import Subject, figures, plan
+from learner.tasks.stop import NotAllowedError, check_consent
+
+POLL_S = 2.0
+HELD_OUT = 16
+OTHERS = 2
+NO_SERVER_S = 10.0
+
+_log = Log(__name__)
+
+
+async def run(learner: Learner, job: Job) -> None:
+    """Measure one candidate."""
+    url = await proven_server(learner, job)
+    model = learner.fleet.models[url]
+    subject = await _subject(learner, job, url)
+    async with learner.store.begin() as tx:
+        suite = load_suite(learner.profile.languages)
+        gates = await lineage.begin_gates(tx, subject.checkpoint.id, job.id, asdict(DEFAULT_THRESHOLDS), suite.digest)
+    verdict = "unknown"
+    try:
+        report, failure = await _measured(learner, job, subject, model, f"gate-{gates}")
+        verdict = await _settle(learner, job, subject, gates, report, failure)
+    finally:
+        if verdict != "passed":
+            await asyncio.shield(model.unload_adapter(subject.checkpoint.name))
+
+
+async def proven_server(learner: Learner, job: Job) -> str:
+    """Return the address of a server that proved its isolation.
+
+    Raises:
+        JobLostError: there is none; the job was given back, untried, and waits.
+    """
+    async with learner.store.begin() as tx:
+        known = await servers.proven(tx)
+        found = next((url for url in known if url in learner.fleet.models), None)
+        if found is None:
+            await jobs.postpone(tx, job, "no_server", NO_SERVER_S)
+    if found is None:
+        raise jobs.JobLostError("no model server has proved its isolation yet")
+    return found
+
+
+async def _subject(learner: Learner, job: Job, url: str) -> Subject:
+    """Read what is measured."""
+    async with learner.store.begin() as tx:
+        checkpoint = await lineage.checkpoint(tx, UUID(str(job.payload["checkpoint_id"])))
+        if checkpoint.person_id is None or checkpoint.state != "candidate":
+            raise NotAllowedError("this checkpoint is no candidate any more")
+        await check_consent(tx, checkpoint.person_id)
+        admitted = await admit(tx, checkpoint.person_id, learner.settings.ladder)
+        lines = await memory.lines(tx, checkpoint.person_id, "active", "graduated")
+        live = await releases.live(tx, checkpoint.person_id)
+        parent = await lineage.checkpoint(tx, live.checkpoint_id) if live else None
+        others = await servers.others(tx, url, checkpoint.person_id, OTHERS)
+    return Subject(
+        checkpoint=checkpoint,
+        person_id=checkpoint.person_id,
+        lines=tuple(line for line in lines if line.id in checkpoint.memory_ids),
+        held_out=tuple(Probe(str(p.turn_id), "own", p.text) for p in admitted.gate[:HELD_OUT]),
+        system=admitted.system,
+        parent=parent,
+        others=tuple(others),
+    )
+
+
+async def _measured(
+    learner: Learner, job: Job, subject: Subject, model: Model, salt: str
+) -> tuple[GateReport | None, str | None]:
+    """Load and measure; return the report, or the sentence that says why there is none."""
+    if len(subject.lines) != len(subject.checkpoint.memory_ids):
+        return None, "a lesson of this checkpoint was taken back"
+    if subject.checkpoint.base != learner.stored_base:
+        return None, "the checkpoint belongs to another base"
+    stages: list[str] = []
+    work_dir = learner.places.runs / salt
+    try:
+        base = served_base(list(await model.models()), learner.profile.key, learner.model_dir)
+        await load(model, subject.checkpoint, base, learner.base, learner.places.serving, learner.fleet.max_rank)
+        suite = load_suite(learner.profile.languages)
+        gate_plan = plan(subject, learner.profile.key, stages.append)
+        scorer = learner.scorer(learner.model_dir, Path(subject.checkpoint.path), work_dir)
+        measurer = Measurer(ServedGateModel(model, salt), scorer, suite, gate_plan)
+        measured = await _watched(learner, job, subject, measurer, stages)
+    except (ArtifactError, GateError) as error:
+        if isinstance(error.__cause__, ModelUnavailableError):
+            raise error.__cause__ from error  # away, not wrong: the job is tried again
+        return None, str(error)
+    finally:
+        discard(work_dir)
+    return decide(measured), None
+
+
+async def _watched(learner: Learner, job: Job, subject: Subject, measurer: Measurer, stages: list[str]) -> Measurements:
+    """Measure, with the stage shown and the consent asked again meanwhile."""
+    measuring = asyncio.create_task(measurer.run())
+    try:
+        while not (await asyncio.wait({measuring}, timeout=POLL_S))[0]:
+            async with learner.store.begin() as tx:
+                await check_consent(tx, subject.person_id)
+                await jobs.report(tx, job, {"stage": stages[-1] if stages else "loading"})
+    finally:
+        measuring.cancel()
+    return await measuring
+
+
+async def _settle(
+    learner: Learner, job: Job, subject: Subject, gates: UUID, report: GateReport | None, failure: str | None
+) -> str:
+    """Write figures, verdict and consequence in one transaction; return the verdict."""
+    verdict = report.verdict if report else "refused"
+    async with learner.store.begin() as tx:
+        await check_consent(tx, subject.person_id)
+        await lineage.end_gates(tx, gates, verdict, figures(report) if report else (), failure)
+        if verdict != "inconclusive":
+            await lineage.set_state(tx, subject.checkpoint.id, verdict, among=("candidate",))
+        if verdict == "passed":
+            await jobs.enqueue(tx, release_of(subject.checkpoint.id, subject.person_id))
+        await jobs.finish(tx, job)
+    _log.info("gate:checkpoint:measured", checkpoint=subject.checkpoint.name, verdict=verdict)
+    return verdict
+
+
+def release_of(checkpoint_id: UUID, person_id: UUID) -> Work:
+    """Return the job that releases a checkpoint."""
+    return Work("release", "release", f"release:{checkpoint_id}", {"checkpoint_id": str(checkpoint_id)}, person_id)
