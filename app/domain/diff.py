@@ -7,9 +7,9 @@ past `MAX_EDITS` the middle is one replacement. Knows nothing of HTML.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Literal
 
 Kind = Literal["same", "gone", "new"]
@@ -41,7 +41,7 @@ class WordDiff:
 def word_diff(before: str, after: str) -> WordDiff:
     """Return how `before` becomes `after`. The same and gone pieces spell `before`, the same and new ones `after`."""
     steps = _edits(_TOKEN.findall(before), _TOKEN.findall(after))
-    pieces = tuple(_merged(_without_islands(_refined(_merged(steps)))))
+    pieces = tuple(_merged(_tidied(_merged(_without_islands(_refined(_merged(steps)))))))
     shared = sum(len(p.text) for p in pieces if p.kind == "same")
     longest = max(len(before), len(after))
     return WordDiff(pieces, shared / longest if longest else 1.0)
@@ -173,21 +173,40 @@ def _merged(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def _without_islands(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Let a lone space between two changes change with them: one replaced phrase reads better than a comb."""
+    """Let what stayed between two longer changes change with them: a replaced phrase reads better than a comb."""
     row = list(pieces)
     for index, piece in enumerate(row):
-        inside = 0 < index < len(row) - 1
-        if piece.kind == "same" and inside and piece.text.isspace() and _replaced_around(row, index):
+        before, after = _change(row[max(index - 2, 0) : index][::-1]), _change(row[index + 1 : index + 3])
+        replaced = piece.text.isspace() and len(before) == len(after) == len(("gone", "new"))
+        longest = min(max(map(len, side), default=0) for side in (before, after))
+        if piece.kind == "same" and (replaced or len(piece.text) < longest):
             yield Piece("gone", piece.text)
             yield Piece("new", piece.text)
         else:
             yield piece
 
 
-def _replaced_around(row: Sequence[Piece], index: int) -> bool:
-    kinds_before = {p.kind for p in row[max(index - 2, 0) : index]}
-    kinds_after = {p.kind for p in row[index + 1 : index + 3]}
-    return {"gone", "new"} <= kinds_before and {"gone", "new"} <= kinds_after
+def _change(pieces: Sequence[Piece]) -> list[str]:
+    """Return the texts that went and came in the change that `pieces` begin with."""
+    return [p.text for p in takewhile(lambda p: p.kind != "same", pieces)]
+
+
+def _tidied(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Leave the space that ends both sides of a replacement outside of it."""
+    row = list(pieces)
+    for index, piece in enumerate(row):
+        partner = row[index + 1 : index + 2] if piece.kind == "gone" else row[max(index - 1, 0) : index]
+        other = next((p for p in partner if {p.kind, piece.kind} == {"gone", "new"}), None)
+        shared = _shared_space(piece.text, other.text) if other else ""
+        yield Piece(piece.kind, piece.text.removesuffix(shared))
+        if piece.kind == "new":
+            yield Piece("same", shared)
+
+
+def _shared_space(one: str, other: str) -> str:
+    tail = _common(zip(reversed(one), reversed(other), strict=False))
+    end = one[len(one) - tail :]
+    return end[len(end.rstrip()) :]
 
 
 def _refined(pieces: Iterable[Piece]) -> Iterator[Piece]:
@@ -209,9 +228,8 @@ def _is_eojeol(text: str) -> bool:
 
 def _inside(before: str, after: str) -> Iterator[Piece]:
     old, new = clusters(before), clusters(after)
-    same: Callable[[tuple[str, str]], tuple[str, str]] = lambda pair: (_key(pair[0]), _key(pair[1]))  # noqa: E731
-    head = _common(map(same, zip(old, new, strict=False)))
-    tail = _common(map(same, zip(reversed(old[head:]), reversed(new[head:]), strict=False)))
+    head = _common(zip(map(_key, old), map(_key, new), strict=False))
+    tail = _common(zip(map(_key, reversed(old[head:])), map(_key, reversed(new[head:])), strict=False))
     yield from _pieces(
         ("same", new[:head]),
         ("gone", old[head : len(old) - tail]),

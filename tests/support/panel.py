@@ -226,7 +226,13 @@ async def _conversations(tx: Tx, mina: Talk, leo: Talk, checkpoint: UUID) -> lis
     fix = "Put the egg into boiling water and let it simmer for six minutes. Afterwards put it into cold water and peel it."
     correction = await said(tx, mina, egg, "rewrite", fix, **{"class": "style"})
     await add(
-        tx, feedback.rewrites, feedback_id=correction, person_id=mina.person, text=fix, state="approved", passed=True
+        tx,
+        feedback.rewrites,
+        feedback_id=correction,
+        person_id=mina.person,
+        text=fix.replace("six", "five to six"),
+        state="approved",
+        passed=True,
     )
     await add(
         tx,

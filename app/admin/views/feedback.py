@@ -15,6 +15,7 @@ from app.domain.consent import Purpose
 from app.domain.diff import word_diff
 from app.domain.feedback import FeedbackClass
 from app.domain.messages import LANGUAGES
+from app.errors import ForbiddenError
 from app.store import audit
 from app.store.panel import provenance, review
 from app.store.panel.review import ReviewFilter, ReviewItem
@@ -33,11 +34,16 @@ DECISIONS = {
     "reopen": "new",
 }
 NEEDS_REASON = frozenset({"reject", "quarantine"})
+NEEDS_READING = frozenset({"approve", "relabel"})
 FILTERS = ("state", "class", "kind", "language", "channel", "readable")
 QUERY = (*FILTERS, "page", "item", "done")
 # Below this a correction shares so little with the reply that a diff would only be noise.
 ALIKE = 0.3
 _BEFORE, _AFTER = 4, 1
+
+
+class UnreadableError(ForbiddenError):
+    """What may not be read cannot be approved or relabelled; it can be rejected or quarantined."""
 
 
 async def show(visit: Visit) -> web.StreamResponse:
@@ -85,7 +91,7 @@ async def _around(visit: Visit, item: ReviewItem) -> dict[str, object]:
         "earlier": [t for t in turns if t.number < item.turn_number],
         "later": [t for t in turns if t.number > item.turn_number],
         "diff": correction if correction and correction.similarity >= ALIKE else None,
-        "rewrites": [(r, word_diff(reply, r.text)) for r in rewrites if r.text],
+        "rewrites": [(r, word_diff(reply, r.text)) for r in rewrites if r.text and r.text != item.text],
     }
 
 
@@ -107,6 +113,8 @@ async def decide(visit: Visit) -> web.StreamResponse:
     feedback_id = visit.id()
     async with visit.store.begin() as tx:
         following = _after(await review.queue(tx, wanted, limit=PAGE, offset=page * PAGE), feedback_id)
+        if name in NEEDS_READING and not (await review.item(tx, feedback_id)).readable:
+            raise UnreadableError
         before = await review.decide(tx, feedback_id, decision, visit.actor)
         await visit.panel.actions.feedback_reviewed(tx, feedback_id, decision.state)
         await audit.record(tx, _act(visit.actor, name, feedback_id, decision, before))
