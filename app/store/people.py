@@ -4,7 +4,7 @@ import hashlib
 from uuid import UUID
 
 from sqlalchemy import Row, func, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import distinct_on, insert
 
 from app.domain.consent import NOTICE_VERSION, ConsentEvent, Consents, Purpose
 from app.domain.event import ChatAddress, Sender
@@ -154,7 +154,8 @@ async def move_chat(tx: Tx, bot_id: UUID, old: str, new: str) -> None:
 async def consents(tx: Tx, person_id: UUID) -> Consents:
     """Return what a person allows at this moment."""
     c = t.consent_events.c
-    query = select(c.purpose, c.event, c.at, c.notice_version).where(c.person_id == person_id).distinct(c.purpose)
+    query = select(c.purpose, c.event, c.at, c.notice_version).where(c.person_id == person_id)
+    query = query.ext(distinct_on(c.purpose))
     rows = await tx.execute(query.order_by(c.purpose, c.at.desc()))
     return Consents.of(ConsentEvent(Purpose(r.purpose), r.event, r.at, r.notice_version) for r in rows)
 

@@ -5,19 +5,17 @@ open when it was written, and to the coming one when none was.
 """
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, cast
+from typing import cast
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
 
-from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Content, ContentDocument
 from app.store.engine import Tx
-from app.store.tables.feedback import examples, feedback, memory_lines, votes
+from app.store.tables.feedback import examples, feedback, votes
 from app.store.tables.learning import checkpoints, gate_runs, jobs, releases
 from app.store.tables.people import people, sessions
 from app.store.tables.road import outbox, turns
@@ -65,10 +63,9 @@ class PartView:
 
 @dataclass(frozen=True, slots=True)
 class WordsView:
-    """What a person said about a reply, in words."""
+    """What a person said about a reply in words, or the reply they wrote themself as the example."""
 
     turn_id: UUID
-    kind: str
     text: str
     at: datetime
 
@@ -195,14 +192,20 @@ def _part(row: RowMapping) -> PartView:
 
 
 async def _words(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> list[WordsView]:
-    query = (
-        select(feedback.c.turn_id, feedback.c.kind, feedback.c.text, feedback.c.created_at)
+    said = (
+        select(feedback.c.turn_id, feedback.c.text, feedback.c.created_at)
         .join_from(feedback, turns, feedback.c.turn_id == turns.c.id)
         .where(turns.c.chat_id == visitor.chat_id, feedback.c.person_id == visitor.person_id, condition)
         .where(feedback.c.text.is_not(None), feedback.c.kind.in_(("correction", "rewrite", "reason")))
-        .order_by(feedback.c.created_at)
     )
-    return [WordsView(r.turn_id, r.kind, r.text, r.created_at) for r in await tx.execute(query)]
+    written = (
+        select(examples.c.turn_id, examples.c.good, examples.c.created_at)
+        .join_from(examples, turns, examples.c.turn_id == turns.c.id)
+        .where(turns.c.chat_id == visitor.chat_id, examples.c.person_id == visitor.person_id, condition)
+        .where(examples.c.source == "written")
+    )
+    rows = [*(await tx.execute(said)), *(await tx.execute(written))]
+    return sorted((WordsView(turn_id, words, at) for turn_id, words, at in rows), key=lambda view: view.at)
 
 
 async def file_part(tx: Tx, visitor: Visitor, part_id: int) -> Content | None:
@@ -232,37 +235,6 @@ async def fingerprint(tx: Tx, visitor: Visitor) -> str:
     ended = select(func.count()).where(sessions.c.chat_id == visitor.chat_id, sessions.c.ended_at.is_not(None))
     seen = [tuple(row) for query in (recent_turns, recent_parts, ended) for row in await tx.execute(query)]
     return hashlib.sha256(repr(seen).encode()).hexdigest()
-
-
-async def memory(tx: Tx, visitor: Visitor) -> list[MemoryLine]:
-    """Return the visitor's memory: lines in use and lines that live in the adapter now, oldest first."""
-    query = (
-        select(memory_lines)
-        .where(memory_lines.c.person_id == visitor.person_id, memory_lines.c.state.in_(("active", "graduated")))
-        .order_by(memory_lines.c.created_at, memory_lines.c.id)
-    )
-    rows = (await tx.execute(query)).mappings().all()
-    shown = select(examples).where(examples.c.person_id == visitor.person_id).order_by(examples.c.created_at)
-    by_line: defaultdict[UUID, list[Example]] = defaultdict(list)
-    for e in await tx.execute(shown):
-        by_line[e.memory_id].append(Example(e.prompt, e.good, e.bad, e.source))
-    return [_line(row, tuple(by_line[row["id"]])) for row in rows]
-
-
-def _line(row: RowMapping, shown: tuple[Example, ...]) -> MemoryLine:
-    return MemoryLine(
-        id=row["id"],
-        person_id=row["person_id"],
-        kind=cast("Literal['preference', 'fact']", row["kind"]),
-        text=row["text"],
-        state=row["state"],
-        uses=row["uses"],
-        failures=row["failures"],
-        sessions=len(row["session_ids"]),
-        examples=shown,
-        checker=row["checker"],
-        feedback_id=row["feedback_id"],
-    )
 
 
 async def answering(tx: Tx, visitor: Visitor) -> Answering | None:

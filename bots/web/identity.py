@@ -11,7 +11,8 @@ from uuid import UUID
 
 from aiohttp import web
 
-from app.domain.consent import OPTIONAL
+from app.config import Settings
+from app.domain.consent import OPTIONAL, Purpose
 from app.domain.messages import LANGUAGES, pick, text
 from app.errors import InvalidInputError
 from app.store import Tx, people, webchat
@@ -35,10 +36,15 @@ BAD_INVITATIONS: Final = Limit("invitation", 10)
 BAD_CODES: Final = Limit("recover", 10)
 
 
-def notice(language: str) -> str:
+def switches(settings: Settings) -> tuple[str, ...]:
+    """Return the purposes a person is asked about; a judge outside is one only where one is configured."""
+    return tuple(p.value for p in OPTIONAL if p is not Purpose.OUTSIDE_JUDGE or settings.judge_base_url)
+
+
+def notice(settings: Settings, language: str) -> str:
     """Return the words that a newcomer agrees to, as the first page shows them; their digest goes into the consent log."""
-    switches = [text(language, f"web.consent.{p.value}.more") for p in OPTIONAL if p.value != "outside_judge"]
-    return "\n".join([text(language, "web.notice.kept"), text(language, "web.notice.choice"), *switches])
+    keys = ["notice.kept", "notice.choice", *(f"consent.{purpose}.more" for purpose in switches(settings))]
+    return "\n".join(text(language, f"web.{key}") for key in keys)
 
 
 async def start(request: web.Request) -> web.Response:
@@ -52,7 +58,10 @@ async def start(request: web.Request) -> web.Response:
     token, code = new_token(), new_recovery_code()
     digest = recovery_hash(code) or b""
     await _arrive(
-        context, request, Newcomer(token_digest(token), digest, language, notice(language)), _invitation(body)
+        context,
+        request,
+        Newcomer(token_digest(token), digest, language, notice(context.settings, language)),
+        _invitation(body),
     )
     answer = web.json_response({"recovery_code": code}, status=HTTPStatus.CREATED)
     set_cookie(request, answer, token)

@@ -12,11 +12,11 @@ from app.domain.messages import LANGUAGES, Language, catalogue, pick
 from app.errors import NotFoundError
 from app.store import people
 from bots.web.context import CONTEXT
+from bots.web.identity import switches
 
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
 PREFIX: Final = "web."
-SWITCHES: Final = ("memory", "personal_training", "shared_training", "human_review")
 
 
 @lru_cache
@@ -51,7 +51,7 @@ async def page(request: web.Request) -> web.Response:
             chosen=bool(visitor and visitor.language),
             invited=context.settings.beyond_loopback,
             name=identity.name if identity else "Mentee",
-            switches=SWITCHES,
+            switches=switches(context.settings),
         )
     )
     return web.Response(

@@ -14,7 +14,7 @@ from app.domain.memory import MemoryLine
 from app.domain.outgoing import Content
 from app.domain.press import short_id
 from app.errors import InvalidInputError, NotFoundError
-from app.store import people, webchat_read
+from app.store import memory, people, webchat_read
 from app.store.webchat_read import Conversation, PartView, Training, TurnView, WordsView
 from bots.web.context import CONTEXT
 from bots.web.render import html
@@ -81,7 +81,7 @@ def _question(turn: TurnView) -> Item:
 
 
 def _words(words: WordsView) -> Item:
-    return _base(words.at, "you") | {"text": words.text, "about": short_id(words.turn_id), "kind": words.kind}
+    return _base(words.at, "you") | {"text": words.text, "about": short_id(words.turn_id)}
 
 
 def _pending(turn: TurnView) -> Item:
@@ -145,7 +145,7 @@ async def me(request: web.Request) -> web.Response:
     visitor = await context.visitor(request)
     async with context.store.begin() as tx:
         allowed = await people.consents(tx, visitor.person_id)
-        lines = await webchat_read.memory(tx, visitor)
+        lines = await memory.lines(tx, visitor.person_id, "active", "graduated")
         release = await webchat_read.answering(tx, visitor)
         training = await webchat_read.training(tx, visitor)
         identity = await people.identity(tx, visitor.bot_id)

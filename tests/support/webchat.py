@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+
 from app.config import Settings
 from app.domain.consent import Purpose
 from app.domain.event import MessageEvent, PressEvent

@@ -159,7 +159,7 @@ function listen() {
     liveTexts.set(turn, text);
     const scroll = $("scroll");
     const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 120;
-    timeline.live(turn, text);
+    if (!timeline.live(turn, text)) read();
     if (atEnd) scroll.scrollTop = scroll.scrollHeight;
   });
 }

@@ -21,13 +21,10 @@ export function unsaved(stored, conversation) {
 
 const wordsOf = (update) => (update.kind === "command" ? `/${update.command} ${update.text}`.trim() : update.text);
 
-/** Forget corrections that the conversation shows as feedback now: they come back without the id they were sent with. */
+/** Forget what the conversation shows as words about a reply now: it comes back without the id it was sent with. */
 export function settle(texts) {
-  for (const [id, entry] of mine) if (entry.update.kind === "correction" && texts.has(entry.update.text)) mine.delete(id);
+  for (const [id, entry] of mine) if (entry.state === "accepted" && texts.has(entry.update.text)) mine.delete(id);
 }
-
-/** Whether something was accepted that nobody has begun to answer. */
-export const waiting = () => [...mine.values()].some((entry) => entry.state === "accepted" && entry.update.kind === "message");
 
 /** Put an update in the timeline and send it. */
 export function put(update, position, conversation) {

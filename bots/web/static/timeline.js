@@ -32,13 +32,14 @@ export function draw(items, acts) {
   $("empty").hidden = items.length > 0;
 }
 
-/** Show how far the reply of a turn is, without drawing anything else. */
+/** Show how far the reply of a turn is, without drawing anything else; false when the turn is not on the page yet. */
 export function live(turn, text) {
   const box = drawn.get(`pending:${turn}`)?.element.querySelector(".live");
-  if (!box) return;
+  if (!box) return false;
   box.textContent = text;
   box.hidden = !text;
   box.previousElementSibling.hidden = Boolean(text);
+  return true;
 }
 
 function keyOf(item) {
@@ -120,8 +121,6 @@ function toolbar(item, acts) {
   }
   bar.append(tool("again", "again", () => acts.again(turn.id)));
   bar.append(author(turn));
-  if (turn.state === "stopped") bar.append(h("small", { class: "tag" }, say("stopped")));
-  if (turn.finish_reason === "length") bar.append(h("small", { class: "tag" }, say("cut")));
   return bar;
 }
 
