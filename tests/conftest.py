@@ -10,10 +10,11 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from app.store import Store
 
+from app.store import Store
 from tests.support.postgres import throwaway_postgres
 
+pytest_plugins = ["tests.fakes.fixtures"]
 ROOT = Path(__file__).parent.parent
 
 
@@ -41,7 +42,7 @@ def template_database(postgres_url: str) -> str:
     """A database that the migrations made; tests copy it."""
     name = f"template_{uuid.uuid4().hex[:12]}"
     asyncio.run(_execute(postgres_url.format("postgres"), f"create database {name}"))
-    subprocess.run(  # noqa: S603 - our own migrations
+    subprocess.run(
         [sys.executable, "-m", "alembic", "-c", "migrations/alembic.ini", "upgrade", "head"],
         check=True,
         cwd=ROOT,

@@ -1,5 +1,6 @@
 """The user side of the fake Bot API server, and its webhook: order, retries, repeated and malformed updates."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ class Receiver:
 
     url: str = ""
     answer: Callable[[JSON], int] = lambda _: 200
+    retry_after: str = "0"
     taken: list[JSON] = field(default_factory=list)
     tries: list[JSON] = field(default_factory=list)
     headers: list[JSON] = field(default_factory=list)
@@ -31,7 +33,7 @@ class Receiver:
         status = self.answer(update)
         if status == 200:
             self.taken.append(update)
-        return web.Response(status=status)
+        return web.Response(status=status, headers={"Retry-After": self.retry_after})
 
 
 @pytest.fixture
@@ -115,6 +117,16 @@ async def test_a_webhook_that_is_down_gets_everything_later(
     await telegram_server.wait_for(lambda: receiver.taken)
     assert _texts(receiver.taken) == ["waiting"]
     assert "X-Telegram-Bot-Api-Secret-Token" not in receiver.headers[0]
+
+
+async def test_retry_after_is_honoured(telegram_server: TelegramServer, receiver: Receiver) -> None:
+    receiver.answer = lambda _: 503 if len(receiver.tries) == 1 else 200
+    receiver.retry_after = "30"  # 0.3 s on the fake's scale
+    await _hook(telegram_server, receiver)
+    telegram_server.user().say("later")
+    started = asyncio.get_running_loop().time()
+    await telegram_server.wait_for(lambda: receiver.taken)
+    assert asyncio.get_running_loop().time() - started >= 0.3
 
 
 async def test_repeated_and_malformed_updates(telegram_server: TelegramServer, receiver: Receiver) -> None:

@@ -376,6 +376,8 @@ REFUSED: list[tuple[str, JSON, int, str, str | None]] = [
         "BadRequestError",
         "prompt_logprobs",
     ),
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "\ud800"}]}, 400, "BadRequestError", None),
+    ("/v1/completions", {"prompt": "a \udfff"}, 400, "BadRequestError", None),
     ("/v1/completions", {}, 400, "BadRequestError", "prompt"),
     ("/v1/completions", {"prompt": ""}, 400, "BadRequestError", "prompt"),
     ("/v1/completions", {"prompt": []}, 400, "BadRequestError", None),

@@ -87,6 +87,14 @@ def need(body: JSON, name: str, kind: type) -> object:
     return body[name]
 
 
+def encode(text: str, tokenizer: Tokenizer) -> list[int]:
+    """Ids of `text`; half a surrogate pair is no text to a tokenizer."""
+    if any(0xD800 <= ord(char) <= 0xDFFF for char in text):
+        message = "TextEncodeInput must be Union[TextInputSequence, Tuple[InputSequence, InputSequence]]"
+        raise ModelError(400, message)
+    return tokenizer.encode(text)
+
+
 def chat_prompt(body: JSON, tokenizer: Tokenizer) -> list[list[int]]:
     """Ids of the rendered chat."""
     messages = need(body, "messages", list)
@@ -96,7 +104,7 @@ def chat_prompt(body: JSON, tokenizer: Tokenizer) -> list[list[int]]:
         if not isinstance(message, dict) or "role" not in message:
             raise invalid("missing", f"body.messages.{place}.role", "Field required", message)
     tail = "<|im_start|>assistant\n" if body.get("add_generation_prompt", True) else ""
-    return [tokenizer.encode(render_chat(messages, tail))]
+    return [encode(render_chat(messages, tail), tokenizer)]
 
 
 def completion_prompts(body: JSON, tokenizer: Tokenizer) -> list[list[int]]:
@@ -107,7 +115,7 @@ def completion_prompts(body: JSON, tokenizer: Tokenizer) -> list[list[int]]:
     if prompt == []:
         raise ModelError(400, "You must pass at least one prompt")
     several = prompt if isinstance(prompt, list) and not isinstance(prompt[0], int) else [prompt]
-    prompts = [tokenizer.encode(item) if isinstance(item, str) else [int(token) for token in item] for item in several]
+    prompts = [encode(item, tokenizer) if isinstance(item, str) else [int(token) for token in item] for item in several]
     outside = [token for ids in prompts for token in ids if token >= VOCABULARY]
     if outside:
         raise ModelError(400, f"Token id {outside[0]} is out of vocabulary")

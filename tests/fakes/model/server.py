@@ -22,6 +22,7 @@ from tests.fakes.model.request import (
     Sampling,
     chat_prompt,
     completion_prompts,
+    encode,
     need,
     read_json,
     sampling,
@@ -160,7 +161,7 @@ class ModelServer:
         if "messages" in body:
             tokens = chat_prompt(body, self.tokenizer)[0]
         else:
-            tokens = self.tokenizer.encode(str(need(body, "prompt", str)))
+            tokens = encode(str(need(body, "prompt", str)), self.tokenizer)
         names = [self.tokenizer.word(token) for token in tokens] if body.get("return_token_strs") else None
         answer: JSON = {"count": len(tokens), "max_model_len": self.window, "tokens": tokens, "token_strs": names}
         return web.json_response(answer)

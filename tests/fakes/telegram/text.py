@@ -6,6 +6,7 @@ modes (`markup_html`, `markup_markdown`) or messages.
 
 import re
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Final
 
 from tests.fakes.telegram.errors import JSON, bad_request
@@ -36,6 +37,7 @@ EXPLICIT: Final = frozenset(
     }
 )
 MONOSPACE: Final = frozenset({"code", "pre"})
+SOLID: Final = MONOSPACE | {"text_link", "text_mention"}
 _EXTRAS: Final = ("url", "user", "language", "custom_emoji_id", "unix_time", "date_time_format")
 _INVISIBLE: Final = re.compile("[\r\u2028-\u202e]")
 _CONTROL: Final = re.compile("[\x00-\x09\x0b-\x1f]")
@@ -124,8 +126,9 @@ def finish(draft: Formatted, limit: int) -> Formatted:
     if len(cleaned.text) > limit:
         raise bad_request("message is too long" if limit == MAX_TEXT else "message caption is too long")
     allowed = _without_nested(_without_overlaps(cleaned.entities))
-    found = (entity for entity in find_entities(cleaned.text) if not _inside(entity, allowed))
-    together = sorted((*allowed, *found), key=lambda entity: (entity.offset, -entity.length))
+    found = [entity for entity in find_entities(cleaned.text) if not _touches_solid(entity, allowed)]
+    split = (part for entity in allowed for part in _cut(entity, found))
+    together = sorted((*split, *found), key=lambda entity: (entity.offset, -entity.length))
     return Formatted(cleaned.text, tuple(together[:MAX_ENTITIES]))
 
 
@@ -204,13 +207,23 @@ def _without_nested(entities: tuple[Entity, ...]) -> tuple[Entity, ...]:
 
 
 def _inside(entity: Entity, others: tuple[Entity, ...]) -> bool:
-    solid = {"code", "pre", "text_link"} if entity.kind in FOUND_BY_SERVER else None
-    for other in others:
-        if other is entity or (solid is not None and other.kind not in solid):
-            continue
-        if other.offset <= entity.offset and entity.end <= other.end:
-            return True
-    return False
+    return any(other is not entity and other.offset <= entity.offset and entity.end <= other.end for other in others)
+
+
+def _touches_solid(entity: Entity, others: tuple[Entity, ...]) -> bool:
+    """Code and links are not searched for further entities."""
+    solid = (other for other in others if other.kind in SOLID)
+    return any(other.offset < entity.end and entity.offset < other.end for other in solid)
+
+
+def _cut(entity: Entity, found: list[Entity]) -> list[Entity]:
+    """An entity cut where it crosses the edge of one that the server found."""
+    edges = {entity.offset, entity.end}
+    for other in found:
+        edges |= {other.offset} if other.offset < entity.end < other.end else set()
+        edges |= {other.end} if other.offset < entity.offset < other.end else set()
+    places = sorted(edge for edge in edges if entity.offset <= edge <= entity.end)
+    return [replace(entity, offset=start, length=end - start) for start, end in pairwise(places)]
 
 
 def find_entities(text: str) -> list[Entity]:
