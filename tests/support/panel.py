@@ -1,17 +1,29 @@
 """A small world for the panel's tests and pictures: people with different consents, feedback, a checkpoint's whole lineage."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
+import aiohttp
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from argon2 import PasswordHasher
 from sqlalchemy import Table, insert, update
+from yarl import URL
 
+from app.admin.application import create_admin_app
+from app.admin.auth import Passwords
 from app.clock import now
-from app.store import Store, Tx
+from app.config import Settings
+from app.store import Store, Tx, admins, audit
 from app.store.tables import admin, feedback, learning, people, road
 from app.web.health import PartHealth
+from app.web.middleware import install
 
 ALLOWED = ("service", "memory", "personal_training", "human_review")
 
@@ -42,8 +54,6 @@ class Actions:
         self.forgotten: list[UUID] = []
 
     async def roll_back(self, release_id: UUID, *, reason: str, actor: str) -> None:
-        from app.store import audit
-
         releases = learning.releases
         async with self.store.begin() as tx:
             change = (
@@ -435,3 +445,87 @@ async def _machine(tx: Tx) -> None:
 
 def _hex(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+PASSWORD = "correct horse battery staple"
+
+
+@dataclass
+class Answer:
+    """An answer of the panel with its text read."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str]
+    path: str
+
+
+class Admin:
+    """A browser without scripts: cookies of its own, forms sent with the token of the page that was last read."""
+
+    def __init__(self, base: URL, session: aiohttp.ClientSession, store: Store, passwords: Passwords) -> None:
+        self.base = base
+        self.session = session
+        self.store = store
+        self.passwords = passwords
+        self.csrf = ""
+
+    async def get(self, path: str, **options: Any) -> Answer:  # noqa: ANN401 - aiohttp's own options
+        async with self.session.get(self.base.join(URL(f"/admin{path}", encoded=True)), **options) as response:
+            return await self._read(response)
+
+    async def post(self, path: str, data: Mapping[str, str] | None = None, **options: Any) -> Answer:  # noqa: ANN401 - aiohttp's own options
+        headers = {"Origin": str(self.base.origin()), "Sec-Fetch-Site": "same-origin"} | options.pop("headers", {})
+        form = {"csrf": self.csrf} | dict(data or {})
+        url = self.base.join(URL(f"/admin{path}", encoded=True))
+        async with self.session.post(url, data=form, headers=headers, **options) as response:
+            return await self._read(response)
+
+    async def _read(self, response: aiohttp.ClientResponse) -> Answer:
+        text = await response.text()
+        if found := re.search(r'name="csrf" value="([^"]+)"', text):
+            self.csrf = found[1]
+        return Answer(response.status, text, response.headers, response.url.path_qs)
+
+    async def sign_in(self, role: str = "owner", login: str | None = None) -> Answer:
+        name = login or f"the-{role}"
+        async with self.store.begin() as tx:
+            await admins.put_admin(tx, name, await self.passwords.hash(PASSWORD), role)
+        await self.get("/login")
+        answer = await self.post("/login", {"login": name, "password": PASSWORD})
+        await self.get("/switches")
+        return answer
+
+    def cookie(self, name: str = "mentee_admin") -> str:
+        return next((c.value for c in self.session.cookie_jar if c.key.endswith(name)), "")
+
+
+@dataclass
+class PanelServer:
+    """A running panel."""
+
+    app: web.Application
+    base: URL
+    store: Store
+    actions: Actions
+    passwords: Passwords
+
+    @asynccontextmanager
+    async def browser(self) -> AsyncIterator[Admin]:
+        """Open a browser without scripts."""
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            yield Admin(self.base, session, self.store, self.passwords)
+
+
+@asynccontextmanager
+async def serving(store: Store, **settings: Any) -> AsyncIterator[PanelServer]:  # noqa: ANN401 - any setting
+    """Serve the panel behind the gateway's outermost layer, with quick password hashing."""
+    passwords = Passwords(PasswordHasher(time_cost=1, memory_cost=64, parallelism=1))
+    actions = Actions(store)
+    app = web.Application()
+    install(app)
+    chosen = Settings(_env_file=None, **settings)  # type: ignore[call-arg]
+    admin_app = create_admin_app(store, actions, Parts(), chosen, passwords)
+    app.add_subapp("/admin", admin_app)
+    async with TestServer(app, host="127.0.0.1") as server:
+        yield PanelServer(admin_app, server.make_url("/"), store, actions, passwords)

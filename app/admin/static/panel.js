@@ -71,4 +71,7 @@ function settle(root) {
 }
 
 document.addEventListener("htmx:afterSettle", (event) => settle(event.target.parentElement || document));
-document.addEventListener("DOMContentLoaded", () => settle(document));
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  settle(document);
+});

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, insert, select, text
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
@@ -13,7 +13,7 @@ from app.errors import ConflictError, NotFoundError
 from app.store.engine import Tx
 from app.store.panel.reading import read_all, read_one
 from app.store.tables.admin import switches
-from app.store.tables.people import bot_identities, bots
+from app.store.tables.people import bot_identities
 
 NAMES = ("intake", "scoring", "training", "release")
 
@@ -69,6 +69,15 @@ class NewIdentity:
     languages: Sequence[str]
 
 
+_BOTS = text("""
+    select b.id, b.channel, b.external_id, latest.version, latest.name
+    from bots b left join lateral (
+        select version, name from bot_identities i where i.bot_id = b.id order by version desc limit 1
+    ) latest on true
+    order by b.channel, b.created_at
+""")
+
+
 async def all_switches(tx: Tx) -> Sequence[Switch]:
     """Return the four switches in the order of the road."""
     columns = (switches.c.name, switches.c.paused, switches.c.reason, switches.c.changed_by, switches.c.changed_at)
@@ -87,15 +96,7 @@ async def turn_switch(tx: Tx, wanted: Switch) -> Switch:
 
 async def all_bots(tx: Tx) -> Sequence[Bot]:
     """Return every bot with the name it goes by."""
-    latest = (
-        select(bot_identities.c.bot_id, bot_identities.c.version, bot_identities.c.name)
-        .distinct(bot_identities.c.bot_id)
-        .order_by(bot_identities.c.bot_id, bot_identities.c.version.desc())
-        .subquery()
-    )
-    query = select(bots.c.id, bots.c.channel, bots.c.external_id, latest.c.version, latest.c.name)
-    query = query.outerjoin(latest, latest.c.bot_id == bots.c.id).order_by(bots.c.channel, bots.c.created_at)
-    return await read_all(tx, Bot, query)
+    return await read_all(tx, Bot, _BOTS)
 
 
 async def bot(tx: Tx, bot_id: UUID) -> Bot:
