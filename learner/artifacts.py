@@ -316,7 +316,8 @@ def _check_files(directory: Path) -> dict[str, Any]:
     if names != {CONFIG, WEIGHTS, STABLE}:
         raise ArtifactError("the adapter directory misses a file or holds one that does not belong")
     marker = _read_json(directory / STABLE)
-    if set(marker) != {"content_sha256", "files"} or set(marker["files"]) != {CONFIG, WEIGHTS}:
+    files = marker.get("files")
+    if set(marker) != {"content_sha256", "files"} or not isinstance(files, dict) or set(files) != {CONFIG, WEIGHTS}:
         raise ArtifactError("the adapter's STABLE marker is malformed")
     return marker
 
@@ -348,7 +349,7 @@ def _read_config(path: Path, max_rank: int, base_name: str) -> dict[str, Any]:
     rank, alpha, targets = config["r"], config["lora_alpha"], config["target_modules"]
     if type(rank) is not int or type(alpha) is not int or not 1 <= rank <= max_rank or alpha < 1:
         raise ArtifactError(f"the adapter's rank must be between 1 and {max_rank}")
-    if not isinstance(targets, list) or not targets or set(targets) - set(LINEAR_TARGETS):
+    if not isinstance(targets, list) or not targets or any(target not in LINEAR_TARGETS for target in targets):
         raise ArtifactError("the adapter changes modules other than the linear layers")
     return config
 

@@ -134,7 +134,7 @@ class TrainSettings:
         counts = (self.rank, self.alpha, self.steps, self.rollouts_per_step, self.max_new_tokens, self.micro_batch)
         rates = (self.learning_rate, self.temperature, self.grad_clip, self.kl_abort, self.advantage_clip)
         weights = (self.opd_weight, self.anchor_weight, self.kl_weight)
-        if min(counts) < 1 or min(rates) <= 0 or min(weights) < 0:
+        if not (min(counts) >= 1 and all(r > 0 for r in rates) and all(w >= 0 for w in weights)):
             raise InvalidInputError("training settings: counts start at 1, rates above 0, weights at 0")
 
     @classmethod
