@@ -68,7 +68,8 @@ class GatePlan:
     """What to measure, and on whom.
 
     `plain` and `with_memory` turn a user message into the prompt that the product would build, without and with the
-    lessons' memory lines. `held_out` are the person's own prompts that no training saw; probes fill them up.
+    lessons' memory lines. `held_out` are the person's own prompts that no training saw; probes fill them up. Of the
+    regression prompts every `memory_every`-th is also scored with memory, whose long prompts cost most of the time.
     """
 
     base: str
@@ -86,6 +87,7 @@ class GatePlan:
     regression_tokens: int = 24
     safety_tokens: int = 40
     reply_tokens: int = 72
+    memory_every: int = 4
     on_stage: Callable[[str], None] = field(default=lambda _stage: None)
 
 
@@ -151,16 +153,27 @@ class Measurer:
     async def _retention(self) -> tuple[RetentionResult, ...]:
         items, plan = self._suite.regression, self._plan
         base, candidate = await self._both([item.prompt for item in items], plan.regression_tokens)
-        prompts = await self._all([self._reply(plan.with_memory(i.prompt), plan.base, 1) for i in items])
+        compared = range(0, len(items), plan.memory_every)
+        prompts = await self._all([self._reply(plan.with_memory(items[i].prompt), plan.base, 1) for i in compared])
         rows = [ScoreRow(b.prompt_token_ids, b.token_ids, adapter=on) for on in (False, True) for b in base]
-        rows += [ScoreRow(p.prompt_token_ids, b.token_ids, adapter=False) for p, b in zip(prompts, base, strict=True)]
+        rows += [
+            ScoreRow(p.prompt_token_ids, base[i].token_ids, adapter=False)
+            for i, p in zip(compared, prompts, strict=True)
+        ]
         scores, n = await self._scorer.score(rows), len(items)
         if len(scores) != len(rows):
             raise GateError("the scorer did not return a figure for every reply")
-        measured = zip(items, base, candidate, scores[:n], scores[n : 2 * n], scores[2 * n :], strict=True)
+        memory = dict(zip(compared, scores[2 * n :], strict=True))
         return tuple(
-            RetentionResult(i.id, check(i.check, b.text), check(i.check, c.text), b_score, c_score, m_score)
-            for i, b, c, b_score, c_score, m_score in measured
+            RetentionResult(
+                item.id,
+                check(item.check, base[i].text),
+                check(item.check, candidate[i].text),
+                scores[i],
+                scores[n + i],
+                memory.get(i),
+            )
+            for i, item in enumerate(items)
         )
 
     async def _drift(self) -> tuple[DriftResult, ...]:

@@ -33,7 +33,7 @@ class ServedGateModel:
 class ProcessScorer:
     """A `Scorer` in a process of its own, at low priority, killed after `timeout_s`."""
 
-    def __init__(self, model_dir: Path, checkpoint_dir: Path, work_dir: Path, timeout_s: float = 600.0) -> None:
+    def __init__(self, model_dir: Path, checkpoint_dir: Path, work_dir: Path, timeout_s: float = 1800.0) -> None:
         self._model_dir = model_dir
         self._checkpoint_dir = checkpoint_dir
         self._work_dir = work_dir
