@@ -81,12 +81,10 @@ celery = Celery("mentee", set_as_current=False)
 celery.add_defaults(_configuration)
 
 
-@setup_logging.connect
 def _log_as_everywhere(**_: object) -> None:
     telemetry.configure(config.load().log_level)
 
 
-@worker_ready.connect
 def _begin_background(sender: Any, **_: object) -> None:  # noqa: ANN401  # Celery's own consumer, which has no types
     """Keep the model servers as desired from the start, in the worker that serves the release queue."""
     if "release" in sender.app.amqp.queues.consume_from:
@@ -94,6 +92,10 @@ def _begin_background(sender: Any, **_: object) -> None:  # noqa: ANN401  # Cele
 
         runtime = _Runtime.get()
         runtime.begin(background(runtime.learner))
+
+
+setup_logging.connect(_log_as_everywhere)
+worker_ready.connect(_begin_background)
 
 
 @celery.task(name=TASK, bind=False)  # type: ignore[untyped-decorator]  # Celery ships no types

@@ -92,6 +92,11 @@ async def retract(tx: Tx, feedback_id: UUID) -> None:
     await tx.execute(update(feedback).where(feedback.c.id == feedback_id).values(excluded=True))
 
 
+async def set_excluded(tx: Tx, feedback_id: UUID, *, excluded: bool) -> None:
+    """Let feedback into what learns, or keep it out, as a reviewer decided."""
+    await tx.execute(update(feedback).where(feedback.c.id == feedback_id).values(excluded=excluded))
+
+
 async def decide(
     tx: Tx, person_id: UUID, decision: Decision, *, feedback_id: UUID | None = None, memory_id: UUID | None = None
 ) -> None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from sqlalchemy import select, text
+from sqlalchemy.dialects.postgresql import distinct_on
 
 from app.store import admission
 from app.store.engine import Tx
-from app.store.tables.feedback import ladder_decisions
 from app.store.tables.learning import jobs
 
 
@@ -32,12 +32,15 @@ class Step:
     error: str | None = None
 
 
+_RULES = text("""
+    select distinct on (memory_id) memory_id, rule from ladder_decisions
+    where person_id = :person and memory_id is not null order by memory_id, at desc
+""")
+
+
 async def last_rules(tx: Tx, person_id: UUID) -> dict[UUID, str]:
     """Return the rule that last decided on each memory line."""
-    d = ladder_decisions.c
-    query = select(d.memory_id, d.rule).where(d.person_id == person_id, d.memory_id.is_not(None)).distinct(d.memory_id)
-    # The moment alone does not order decisions of one transaction; ids do not either, but a transaction makes one a line.
-    return {row.memory_id: row.rule for row in await tx.execute(query.order_by(d.memory_id, d.at.desc()))}
+    return {row.memory_id: row.rule for row in await tx.execute(_RULES, {"person": person_id})}
 
 
 async def train_prompts(tx: Tx, person_id: UUID) -> int:

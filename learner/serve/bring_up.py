@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from app.domain.prompt import ChatMessage
-from app.errors import ArtifactError, GateError, ModelUnavailableError
+from app.errors import ArtifactError, GateError, ModelRequestError, ModelUnavailableError
 from app.ports import Model, Sampling, ServedModel
 from learner.artifacts import dematerialise, materialise, served_path
 from learner.types import BaseIdentity
@@ -70,11 +70,25 @@ async def load(
         ModelError: the server refused it or is away.
     """
     directory = _materialised(Path(adapter.path), adapter.name, root, base.root, identity, max_rank)
-    await model.load_adapter(adapter.name, str(directory.resolve()))
+    await load_folder(model, adapter.name, directory)
     sampling = Sampling(temperature=0.0, max_tokens=WARM_TOKENS, priority=PRIORITY)
     await model.complete(
         adapter.name, [ChatMessage(role="user", content="Hello")], sampling, salt=f"warm-{uuid4().hex}"
     )
+
+
+async def load_folder(model: Model, name: str, directory: Path) -> None:
+    """Load a folder under a name. vLLM answers a bad adapter as it answers its own failures (500), so ask once more.
+
+    Raises:
+        ModelRequestError: the server is there and cannot load this adapter.
+        ModelUnavailableError: it is away.
+    """
+    try:
+        await model.load_adapter(name, str(directory.resolve()))
+    except ModelUnavailableError as error:
+        await model.models()  # raises when the server is away
+        raise ModelRequestError("the model server could not load the adapter") from error
 
 
 async def sentinel(model: Model, adapter_name: str, base_name: str) -> float:

@@ -23,6 +23,7 @@ from safetensors.numpy import save_file
 from app.domain.prompt import ChatMessage
 from app.errors import ArtifactError, ModelError, ModelUnavailableError
 from app.ports import Model, Sampling
+from learner.serve.bring_up import load_folder
 from learner.types import LINEAR_TARGETS
 
 RANK = 4
@@ -90,7 +91,7 @@ async def probe_server(model: Model, base: ProbeBase, workdir: Path) -> ProbeRep
     names = (base.served_name, *probe_names(base))
     try:
         for name, seed in zip(names[1:], SEEDS.values(), strict=True):
-            await model.load_adapter(name, str(write_marked_adapter(workdir / name, base.model_dir, seed)))
+            await load_folder(model, name, write_marked_adapter(workdir / name, base.model_dir, seed))
     except ModelUnavailableError:
         raise
     except ModelError:

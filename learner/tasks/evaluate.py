@@ -4,11 +4,11 @@ load ─► measure ─► decide ─► passed: a job to release it · refused 
 """
 
 import asyncio
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
-from app.errors import ArtifactError, GateError, ModelUnavailableError
+from app.errors import ArtifactError, GateError, ModelRequestError, ModelUnavailableError
 from app.ports import Model
 from app.store import jobs, lineage, memory, releases, servers
 from app.store.jobs import Job, Work
@@ -17,7 +17,7 @@ from learner.dataset.admit import admit
 from learner.durable import discard
 from learner.gate.decide import DEFAULT_THRESHOLDS, decide
 from learner.gate.measure import Measurer
-from learner.gate.report import GateReport, Measurements
+from learner.gate.report import GateReport, Measurements, Verdict
 from learner.gate.server import ServedGateModel
 from learner.gate.suite import Probe, load_suite
 from learner.serve.bring_up import load, served_base
@@ -33,6 +33,15 @@ NO_SERVER_S = 10.0
 _log = Log(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """A verdict, with the report it rests on or the sentence that says why there is none."""
+
+    verdict: Verdict
+    report: GateReport | None = None
+    failure: str | None = None
+
+
 async def run(learner: Learner, job: Job) -> None:
     """Measure one candidate."""
     url = await proven_server(learner, job)
@@ -43,8 +52,8 @@ async def run(learner: Learner, job: Job) -> None:
         gates = await lineage.begin_gates(tx, subject.checkpoint.id, job.id, asdict(DEFAULT_THRESHOLDS), suite.digest)
     verdict = "unknown"
     try:
-        report, failure = await _measured(learner, job, subject, model, f"gate-{gates}")
-        verdict = await _settle(learner, job, subject, gates, report, failure)
+        outcome = await _measured(learner, job, subject, model, f"gate-{gates}")
+        verdict = await _settle(learner, job, subject, gates, outcome)
     finally:
         if verdict != "passed":
             await asyncio.shield(model.unload_adapter(subject.checkpoint.name))
@@ -89,14 +98,12 @@ async def _subject(learner: Learner, job: Job, url: str) -> Subject:
     )
 
 
-async def _measured(
-    learner: Learner, job: Job, subject: Subject, model: Model, salt: str
-) -> tuple[GateReport | None, str | None]:
-    """Load and measure; return the report, or the sentence that says why there is none."""
+async def _measured(learner: Learner, job: Job, subject: Subject, model: Model, salt: str) -> _Outcome:
+    """Load and measure; what cannot be loaded is refused, what cannot be measured is inconclusive."""
     if len(subject.lines) != len(subject.checkpoint.memory_ids):
-        return None, "a lesson of this checkpoint was taken back"
+        return _Outcome("refused", failure="a lesson of this checkpoint was taken back")
     if subject.checkpoint.base != learner.stored_base:
-        return None, "the checkpoint belongs to another base"
+        return _Outcome("refused", failure="the checkpoint belongs to another base")
     stages: list[str] = []
     work_dir = learner.places.runs / salt
     try:
@@ -107,13 +114,16 @@ async def _measured(
         scorer = learner.scorer(learner.model_dir, Path(subject.checkpoint.path), work_dir)
         measurer = Measurer(ServedGateModel(model, salt), scorer, suite, gate_plan)
         measured = await _watched(learner, job, subject, measurer, stages)
-    except (ArtifactError, GateError) as error:
-        if isinstance(error.__cause__, ModelUnavailableError):
+    except (ArtifactError, ModelRequestError) as error:
+        return _Outcome("refused", failure=str(error))
+    except GateError as error:
+        if isinstance(error.__cause__, ModelUnavailableError) and job.attempts < job.max_attempts:
             raise error.__cause__ from error  # away, not wrong: the job is tried again
-        return None, str(error)
+        return _Outcome("inconclusive", failure=str(error))
     finally:
         discard(work_dir)
-    return decide(measured), None
+    report = decide(measured)
+    return _Outcome(report.verdict, report)
 
 
 async def _watched(learner: Learner, job: Job, subject: Subject, measurer: Measurer, stages: list[str]) -> Measurements:
@@ -129,14 +139,13 @@ async def _watched(learner: Learner, job: Job, subject: Subject, measurer: Measu
     return await measuring
 
 
-async def _settle(
-    learner: Learner, job: Job, subject: Subject, gates: UUID, report: GateReport | None, failure: str | None
-) -> str:
+async def _settle(learner: Learner, job: Job, subject: Subject, gates: UUID, outcome: _Outcome) -> str:
     """Write figures, verdict and consequence in one transaction; return the verdict."""
-    verdict = report.verdict if report else "refused"
+    verdict = outcome.verdict
+    rows = figures(outcome.report) if outcome.report else ()
     async with learner.store.begin() as tx:
         await check_consent(tx, subject.person_id)
-        await lineage.end_gates(tx, gates, verdict, figures(report) if report else (), failure)
+        await lineage.end_gates(tx, gates, verdict, rows, outcome.failure)
         if verdict != "inconclusive":
             await lineage.set_state(tx, subject.checkpoint.id, verdict, among=("candidate",))
         if verdict == "passed":

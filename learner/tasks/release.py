@@ -5,7 +5,7 @@ consent, switch, gates ─► load · warm · sentinel on each proven server ─
 
 from uuid import UUID
 
-from app.errors import ArtifactError, GateError
+from app.errors import ArtifactError, GateError, ModelRequestError
 from app.store import Tx, audit, jobs, lineage, memory, releases, servers
 from app.store.audit import Act
 from app.store.jobs import Job
@@ -27,7 +27,7 @@ async def run(learner: Learner, job: Job) -> None:
     url = await proven_server(learner, job)
     try:
         await _bring_up(learner, url, checkpoint)
-    except (ArtifactError, GateError) as error:
+    except (ArtifactError, GateError, ModelRequestError) as error:
         await learner.fleet.models[url].unload_adapter(checkpoint.name)
         await _refuse(learner, job, checkpoint, str(error))
         return
