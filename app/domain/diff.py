@@ -5,7 +5,6 @@ Korean glues particles to words, so two different eojeol that share an end are s
 past `MAX_EDITS` the middle is one replacement. Knows nothing of HTML.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from typing import Literal
 Kind = Literal["same", "gone", "new"]
 
 MAX_EDITS = 600
-_TOKEN = re.compile(r"\s+|[^\s\w]|\w+(?:[^\s\w]\w+)*[\u0300-\u036f\u200d\ufe0f]*")
+# Punctuation that belongs to the word around it: don't, 3.5, well-known.
+_INNER = frozenset("'’.-")
 _ZWJ = "\u200d"
 _HANGUL_FAMILY = {"leading": (0x1100, 0x115F), "vowel": (0x1160, 0x11A7), "trailing": (0x11A8, 0x11FF)}
 _SYLLABLES = (0xAC00, 0xD7A3)
@@ -40,7 +40,7 @@ class WordDiff:
 
 def word_diff(before: str, after: str) -> WordDiff:
     """Return how `before` becomes `after`. The same and gone pieces spell `before`, the same and new ones `after`."""
-    steps = _edits(_TOKEN.findall(before), _TOKEN.findall(after))
+    steps = _edits(_tokens(before), _tokens(after))
     pieces = tuple(_merged(_tidied(_merged(_without_islands(_refined(_merged(steps)))))))
     shared = sum(len(p.text) for p in pieces if p.kind == "same")
     longest = max(len(before), len(after))
@@ -56,6 +56,25 @@ def clusters(text: str) -> list[str]:
         else:
             found.append(char)
     return found
+
+
+def _tokens(text: str) -> list[str]:
+    """Return words, runs of space and single marks, each made of whole clusters."""
+    row = clusters(text)
+    kinds = [_kind(cluster) for cluster in row]
+    for place in range(1, len(row) - 1):
+        if row[place] in _INNER and kinds[place - 1] == kinds[place + 1] == "word":
+            kinds[place] = "word"
+    # A mark is a token of its own: its place makes it differ from its neighbours.
+    keys = [kind if kind != "mark" else f"mark {place}" for place, kind in enumerate(kinds)]
+    return ["".join(c for c, _ in run) for _, run in groupby(zip(row, keys, strict=True), key=lambda pair: pair[1])]
+
+
+def _kind(cluster: str) -> str:
+    first = cluster[0]
+    if first.isspace():
+        return "space"
+    return "word" if first.isalnum() or first == "_" else "mark"
 
 
 def _joins(cluster: str, char: str) -> bool:

@@ -46,6 +46,7 @@ async def security_headers(request: web.Request, response: web.StreamResponse) -
     """Add the headers that the handler did not set itself."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
+    response.headers["Server"] = "mentee"
     response.headers["X-Request-Id"] = request.get(REQUEST_ID, "-")
 
 

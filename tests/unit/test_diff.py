@@ -32,6 +32,9 @@ def marked(before: str, after: str) -> str:
         ("나는 학교에 갔다", "나는 학교에서 왔다", "나는 학교에[+서+] [-갔-][+왔+]다"),
         ("커피가 좋아", "커피를 좋아해", "커피[-가-][+를+] 좋아[+해+]"),
         ("color", "colour", "[-color-][+colour+]"),
+        ("don't go", "do not go", "[-don't-][+do not+] go"),
+        ("<i>one</i>", "<i>two</i>", "<i>[-one-][+two+]</i>"),
+        ("hi 👩‍👧 there", "hi 👩‍👦 there", "hi [-👩‍👧-][+👩‍👦+] there"),
         ("a few sentences", "two or three sentences", "[-a few-][+two or three+] sentences"),
         (
             "eight to ten minutes depending on the yolk. Then",

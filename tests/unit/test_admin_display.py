@@ -1,0 +1,92 @@
+"""What the panel draws: figures, charts, other people's text, addresses, static files."""
+
+import pytest
+from markupsafe import Markup
+
+from app.admin import charts
+from app.admin.assets import HTMX, HTMX_SRI, integrity_of, load_assets
+from app.admin.forms import own_path
+from app.admin.hostile import said_diff, shown
+from app.admin.words import Words
+from app.domain.diff import word_diff
+from app.domain.feedback import FeedbackClass
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "low", "high"),
+    [(0, 0, 0.0, 1.0), (0, 10, 0.0, 0.2775), (10, 10, 0.7225, 1.0), (5, 10, 0.2366, 0.7634), (81, 263, 0.2553, 0.3662)],
+)
+def test_wilson_intervals_as_published(k: int, n: int, low: float, high: float) -> None:
+    assert charts.wilson(k, n) == pytest.approx((low, high), abs=5e-4)
+
+
+def test_charts_hold_hostile_labels() -> None:
+    hostile = '"><script>alert(1)</script>'
+    for drawn in (
+        charts.interval(1, 2, hostile),
+        charts.vote_bars([(hostile, 1, 2)], hostile),
+        charts.sparkline([1, 2], hostile),
+    ):
+        assert "<script>" not in drawn
+        assert "style=" not in drawn
+
+
+def test_one_value_is_no_line() -> None:
+    assert charts.sparkline([1.0], "loss") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain 한국어\nline", "plain 한국어\nline"),
+        ("<b>&", "&lt;b&gt;&amp;"),
+        ("a\u202eb", "U+202E"),
+        ("a\u2066b", "U+2066"),
+        ("a\x00b\x1bc", "U+001B"),
+        ("a\u200bb", "U+200B"),
+        ("a\u3164b", "U+3164"),
+        ("a\ufeffb", "U+FEFF"),
+        ("a\U000e0041b", "U+E0041"),
+        ("a\ud800b", "U+D800"),
+    ],
+)
+def test_nothing_in_it_is_invisible(text: str, expected: str) -> None:
+    drawn = shown(text)
+    assert expected in drawn
+    assert not any(c in drawn for c in "\u202e\u2066\x00\x1b\u200b\u3164\ufeff\U000e0041\ud800")
+
+
+def test_emoji_stay_pictures() -> None:
+    family = "👩\u200d👩\u200d👧"
+    assert shown(family) == family
+    assert "U+200D" in shown("a\u200db")
+
+
+def test_diffs_are_escaped_too() -> None:
+    drawn = said_diff(word_diff("<i>one</i>", "<i>two</i>"))
+    assert isinstance(drawn, Markup)
+    assert "<i>" not in drawn
+    assert "<del>one</del><ins>two</ins>" in drawn
+
+
+def test_the_vendored_script_is_as_published() -> None:
+    assets = load_assets()
+    assert integrity_of(assets[HTMX].body) == HTMX_SRI == assets[HTMX].integrity
+
+
+def test_every_class_has_a_name_in_both_languages() -> None:
+    for language in ("en", "ko"):
+        words = Words(language)  # type: ignore[arg-type]
+        assert all(words.knows(f"class.{value}") for value in FeedbackClass)
+
+
+@pytest.mark.parametrize("target", ["/admin", "/admin/", "/admin/feedback?state=new&item=1"])
+def test_own_paths_are_kept(target: str) -> None:
+    assert own_path(target) == target
+
+
+@pytest.mark.parametrize(
+    "target", ["", "/", "/administrator", "//x/admin/", "/admin/../x", "http://x/admin/", "/admin/\n", "/admin/\\x"]
+)
+def test_other_paths_are_not(target: str) -> None:
+    assert own_path(target) == "/admin/"
