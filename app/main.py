@@ -28,7 +28,7 @@ from app.domain.profiles import profile
 from app.errors import ConfigError, MenteeError
 from app.gateway.base import served_base
 from app.gateway.health import GatewayParts
-from app.gateway.learning import Acts, learning_of, live_release, training_view
+from app.gateway.learning import Acts, learning_of, live_release
 from app.gateway.telegram import TelegramPart, telegram_part
 from app.ports import Channel
 from app.services.converse import Converse
@@ -37,7 +37,6 @@ from app.services.housekeeping import keep_house
 from app.services.intake import Intake
 from app.services.judging import Judge
 from app.services.lanes import LaneRunner
-from app.services.learn import consider
 from app.services.remember import Rewriter
 from app.services.stream import Streams
 from app.store import Store, people
@@ -108,7 +107,9 @@ async def build(settings: Settings) -> Gateway:
     telegram = None
     if settings.telegram_bot_token:
         number = settings.telegram_bot_token.get_secret_value().partition(":")[0]
-        telegram = telegram_part(store, settings, intake, await _bot(store, settings, "telegram", number, "Mentee"), owner)
+        telegram = telegram_part(
+            store, settings, intake, await _bot(store, settings, "telegram", number, "Mentee"), owner
+        )
         channels[telegram.bot_id] = telegram.channel
 
     chosen = profile(settings.model)
@@ -130,8 +131,6 @@ async def build(settings: Settings) -> Gateway:
             rewriter=Rewriter(model, base.name, settings.max_reply_tokens),
             judge=Judge(judge) if judge else None,
             leaving=acts,
-            consider=lambda tx, person_id: consider(tx, person_id, settings),
-            training=training_view,
             live_release=live_release,
             due=due,
             small_model=chosen.parameters < SMALL_MODEL_PARAMETERS,

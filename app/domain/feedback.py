@@ -24,7 +24,13 @@ class FeedbackClass(StrEnum):
 
 
 CARRIES_REWARD = frozenset(
-    {FeedbackClass.WRONG_FACT, FeedbackClass.STYLE, FeedbackClass.PREFERENCE, FeedbackClass.PERSONAL_FACT, FeedbackClass.PRAISE}
+    {
+        FeedbackClass.WRONG_FACT,
+        FeedbackClass.STYLE,
+        FeedbackClass.PREFERENCE,
+        FeedbackClass.PERSONAL_FACT,
+        FeedbackClass.PRAISE,
+    }
 )
 TO_MEMORY = frozenset({FeedbackClass.STYLE, FeedbackClass.PREFERENCE, FeedbackClass.PERSONAL_FACT})
 

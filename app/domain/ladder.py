@@ -46,7 +46,12 @@ def decide_feedback(classification: Classification, consents: Consents, settings
     def decision(rung: Rung, rule: str) -> Decision:
         return Decision(rung, rule, figures, thresholds)
 
-    if classification.kind in {FeedbackClass.ONE_OFF, FeedbackClass.TOPIC_CHANGE, FeedbackClass.ABUSE, FeedbackClass.PRAISE}:
+    if classification.kind in {
+        FeedbackClass.ONE_OFF,
+        FeedbackClass.TOPIC_CHANGE,
+        FeedbackClass.ABUSE,
+        FeedbackClass.PRAISE,
+    }:
         return decision(Rung.NOTHING, f"class_{classification.kind}")
     if classification.confidence < settings.min_confidence:
         return decision(Rung.ASK, "confidence_below_threshold")
@@ -55,7 +60,9 @@ def decide_feedback(classification: Classification, consents: Consents, settings
         return decision(rung, "fact_needs_several_people" if rung is Rung.EVALUATION else "no_shared_consent")
     if classification.kind in TO_MEMORY:
         allowed = consents.allows(Purpose.MEMORY)
-        return decision(Rung.MEMORY if allowed else Rung.NOTHING, "one_sentence_says_it" if allowed else "no_memory_consent")
+        return decision(
+            Rung.MEMORY if allowed else Rung.NOTHING, "one_sentence_says_it" if allowed else "no_memory_consent"
+        )
     return decision(Rung.ASK, "class_unclear")
 
 

@@ -99,7 +99,9 @@ class TelegramPart:
 
 def _menus() -> dict[str, list[tuple[str, str]]]:
     """Return the command menus by language; English is also everybody else's."""
-    menus = {language: [(name, say(language, f"menu_{name}")) for name in MENU] for language in LANGUAGES}
+    menus: dict[str, list[tuple[str, str]]] = {
+        language: [(name, say(language, f"menu_{name}")) for name in MENU] for language in LANGUAGES
+    }
     return {"": menus["en"], **menus}
 
 

@@ -20,6 +20,7 @@ from app.errors import NotFoundError
 from app.services import feedback as judging
 from app.services.feedback import Judged, Said
 from app.services.lanes import Work
+from app.services.learn import consider
 from app.services.remember import Disliked, fits, learn_example, remember
 from app.store import Tx, feedback, memory, people, turns
 from bots.dialogue.parts import Parts
@@ -156,4 +157,4 @@ async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, 
 async def _keep_example(tx: Tx, parts: Parts, room: Room, line: MemoryLine, example: Example, turn: Turn) -> None:
     await learn_example(tx, line, example, turn.id)
     await room.tell(tx, room.say("example_kept", line=line.text))
-    await parts.consider(tx, room.person_id)
+    await consider(tx, room.person_id, parts.settings)

@@ -33,22 +33,13 @@ class Leaving(Protocol):
         """Return how many turns, memories, feedback and checkpoints are held."""
         ...
 
-    async def forget(self, person_id: UUID, chat_id: UUID, scope: str) -> str:
+    async def forget(self, person_id: UUID, scope: str) -> str:
         """Forget `chat`, `learnt` or `all`; return the receipt code."""
         ...
 
     async def export(self, tx: Tx, person_id: UUID) -> str:
         """Return everything held about a person, as JSON."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingView:
-    """How far a person's training is, for /memory; `step` is None while it waits."""
-
-    state: str
-    step: int | None = None
-    of: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +52,6 @@ class Parts:
     rewriter: Rewriter
     judge: Judge | None
     leaving: Leaving
-    consider: Callable[[Tx, UUID], Awaitable[None]]
-    training: Callable[[Tx, UUID], Awaitable[TrainingView | None]]
     live_release: Callable[[Tx, UUID], Awaitable[UUID | None]]
     due: asyncio.Event
     small_model: bool

@@ -8,6 +8,7 @@ from app.domain.ladder import progress
 from app.domain.memory import MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
+from app.services import learn
 from app.services.lanes import Work
 from app.store import Tx, feedback, memory, outbox, people, turns
 from bots.dialogue.parts import Parts
@@ -26,9 +27,8 @@ async def show_memory(tx: Tx, parts: Parts, room: Room) -> None:
     texts = [room.say("memory_head"), *(_described(parts, room, line) for line in lines[-SHOWN_LINES:])]
     if not room.allows(Purpose.MEMORY):
         texts.append(room.say("memory_off"))
-    if training := await parts.training(tx, room.person_id):
-        key = "training_queued" if training.step is None else "training_running"
-        texts.append(room.say(key, step=training.step, of=training.of))
+    if room.allows(Purpose.PERSONAL_TRAINING):
+        texts += ["", (await learn.progress(tx, room.person_id, parts.settings)).sentence(room.language)]
     await room.tell(tx, Content("\n".join(texts), tuple((_undo_button(room, line),) for line in lines[-SHOWN_LINES:])))
 
 
@@ -108,7 +108,7 @@ async def forget(parts: Parts, room: Room, scope: str, work: Work) -> None:
             await room.tell(tx, room.say("forget_kept"))
             await work.done(tx)
         return
-    code = await parts.leaving.forget(room.person_id, room.chat.id, scope)
+    code = await parts.leaving.forget(room.person_id, scope)
     async with parts.store.begin() as tx:
         # Forgetting everything took the chat as well: the receipt goes to a chat made anew, without a person.
         chat = await people.chat_of(tx, room.bot_id, room.chat.address, None)

@@ -68,6 +68,8 @@ def _visible(parts: Iterable[PartView], by_id: dict[UUID, TurnView]) -> Iterable
         turn = by_id.get(part.turn_id) if part.turn_id else None
         if turn and turn.state in OPEN_STATES and part.kind == "reply":
             continue
+        if part.message_id is None:
+            continue  # not delivered yet: a button under it could not say which message it belongs to
         if part.content.text or part.content.buttons or part.content.file_name:
             yield part
 
@@ -101,7 +103,7 @@ def _answer(part: PartView, by_id: dict[UUID, TurnView]) -> Item:
     }
     if content.file_name:
         return item | {"file": {"name": content.file_name, "href": f"/chat/api/files/{part.id}"}}
-    return item | {"html": html(content.text), "plain": content.text}
+    return item | {"html": html(content.text)}
 
 
 def _base(at: datetime, who: str) -> Item:

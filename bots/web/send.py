@@ -40,6 +40,9 @@ class WebChannel:
     async def edit(self, chat: ChatAddress, message_id: str, content: Content) -> None:  # noqa: ARG002 - as in `send`
         self._changed(chat)
 
+    def private_link(self) -> str:
+        return ""
+
     async def typing(self, chat: ChatAddress) -> None:
         self._changed(chat)
 

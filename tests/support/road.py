@@ -3,9 +3,12 @@
 import asyncio
 import contextlib
 import json
+import re
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from html import unescape
+from typing import Any
 
 import aiohttp
 from aiohttp.test_utils import TestServer
@@ -16,6 +19,7 @@ from sqlalchemy import text
 
 SECRET = "s" * 40
 Json = dict[str, object]
+Item = dict[str, Any]
 
 
 @dataclass
@@ -47,15 +51,15 @@ class Visitor:
         """Post one update."""
         await self._post("/chat/api/updates", {"id": update_id or str(uuid.uuid4()), **body})
 
-    async def messages(self) -> list[Json]:
+    async def messages(self) -> list[Item]:
         """Return what the page would show."""
         async with self.session.get(f"{self.base}/chat/api/messages") as answer:
             assert answer.status == 200, await answer.text()
-            return list((await answer.json())["messages"])
+            return [item | _plain(item) for item in (await answer.json())["items"]]
 
-    async def wait(self, condition: "Condition", timeout_s: float = 10.0) -> list[Json]:
+    async def wait(self, condition: Callable[[list[Item]], object], timeout_s: float = 10.0) -> list[Item]:
         """Return the messages once `condition` holds for them."""
-        shown: list[Json] = []
+        shown: list[Item] = []
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -65,6 +69,32 @@ class Visitor:
                     await asyncio.sleep(0.05)
         raise AssertionError(f"never seen: {json.dumps(shown, ensure_ascii=False, default=str)[:3000]}")
 
+    async def allow(self, *purposes: str) -> None:
+        """Allow purposes by their switches."""
+        for purpose in purposes:
+            await self.press(f"s:{purpose}:1")
+
+    async def ask(self, words: str) -> Item:
+        """Say something and return the reply."""
+        known = {item["turn"]["id"] for item in replies(await self.messages())}
+        await self.say(words)
+        shown = await self.wait(lambda items: [i for i in replies(items) if i["turn"]["id"] not in known])
+        return replies(shown)[-1]
+
+    async def told(self, words: str, timeout_s: float = 10.0) -> Item:
+        """Return the newest message of the bot with `words` in it, once it is there."""
+        shown = await self.wait(lambda items: [i for i in items if words in i.get("plain", "")], timeout_s)
+        return next(i for i in reversed(shown) if words in i.get("plain", ""))
+
+    async def offered(self, words: str, label: str, timeout_s: float = 10.0) -> Item:
+        """Return the newest message with `words` and a button with `label`, once it is there."""
+
+        def fits(item: Item) -> bool:
+            return words in item.get("plain", "") and any(label in b["label"] for row in item["buttons"] for b in row)
+
+        shown = await self.wait(lambda items: [i for i in items if fits(i)], timeout_s)
+        return next(i for i in reversed(shown) if fits(i))
+
     async def _post(self, path: str, body: Mapping[str, object]) -> Json:
         async with self.session.post(f"{self.base}{path}", json=body, headers={"Origin": self.base}) as answer:
             content = await answer.text()
@@ -72,12 +102,19 @@ class Visitor:
             return dict(json.loads(content)) if content else {}
 
 
-class Condition:
-    """Something that shall be true of the messages."""
+def _plain(item: Item) -> Item:
+    """Return what a reader sees of an item's HTML."""
+    return {"plain": unescape(re.sub(r"<[^>]+>", "", item["html"])).strip()} if "html" in item else {}
 
-    def __call__(self, shown: list[Json]) -> bool:
-        """Whether it is true."""
-        raise AssertionError
+
+def replies(items: list[Item]) -> list[Item]:
+    """Return the finished replies among what the page shows, oldest first."""
+    return [i for i in items if i["who"] == "bot" and i.get("kind") == "reply" and i.get("plain")]
+
+
+def button(item: Item, label: str) -> str:
+    """Return the data of the button with `label` in it."""
+    return next(b["data"] for row in item["buttons"] for b in row if label in b["label"])
 
 
 @dataclass
@@ -103,7 +140,7 @@ class Road:
             await visitor.arrive()
             yield visitor
 
-    async def rows(self, query: str, **values: object) -> list[Mapping[str, object]]:
+    async def rows(self, query: str, **values: object) -> list[Item]:
         """Return rows by plain SQL."""
         async with self.store.begin() as tx:
             return [dict(row) for row in (await tx.execute(text(query), values)).mappings()]
@@ -113,7 +150,7 @@ class Road:
 async def road(database_url: str, model_url: str, **settings: object) -> AsyncIterator[Road]:
     """Run a gateway on a database and a model server until the block ends."""
     configured = Settings(
-        _env_file=None,  # type: ignore[call-arg]  # a developer's own .env must not reach the tests
+        _env_file=None,
         database_url=database_url,
         vllm_base_url=model_url,
         broker_url="redis://127.0.0.1:1/0",

@@ -1,0 +1,31 @@
+"""Fixtures of the integration tier: a gateway on real PostgreSQL with the instant model server."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.fakes.model import ModelServer
+from tests.support.road import Road, Visitor, road
+
+MODEL = "smollm2-135m"
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[ModelServer]:
+    """An instant model server under the name that the gateway expects."""
+    async with ModelServer(name=MODEL) as server:
+        yield server
+
+
+@pytest.fixture
+async def running(database_url: str, model: ModelServer) -> AsyncIterator[Road]:
+    """A running gateway."""
+    async with road(database_url, model.url) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def visitor(running: Road) -> AsyncIterator[Visitor]:
+    """Somebody in the web chat."""
+    async with running.visitor() as somebody:
+        yield somebody

@@ -1,0 +1,220 @@
+"""From feedback to memory: what a sentence can fix is kept at once, shown, used, taught by an example, and undone."""
+
+import pytest
+
+from tests.fakes.model import ModelServer, faults
+from tests.fakes.model.replies import Call
+from tests.support.road import Road, Visitor, button, replies
+
+LINE = "End every answer with 'Stay curious!'"
+
+
+def obedient(call: Call) -> str:
+    """A model that follows the line only when it is asked to rewrite or shown an example."""
+    follows = LINE in call.system and len(call.messages) > 2
+    revising = call.last_user == LINE
+    return "Tea is a drink. Stay curious!" if follows or revising else "Tea is a drink."
+
+
+async def dislike(visitor: Visitor, question: str = "What is tea?") -> str:
+    """Ask, vote down, and return the turn."""
+    turn = (await visitor.ask(question))["turn"]["id"]
+    await visitor.press(f"v:{turn}:d")
+    await visitor.told("What was wrong?")
+    return str(turn)
+
+
+@pytest.fixture
+async def remembering(visitor: Visitor) -> Visitor:
+    """A visitor who allows memory."""
+    await visitor.allow("memory")
+    return visitor
+
+
+async def test_a_correction_becomes_memory_rewrite_and_example(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    model.reply_with(obedient)
+    await dislike(remembering)
+    await remembering.say(LINE)
+    await remembering.told(f"I'll keep this in mind from now on: “{LINE}”")
+    offered = await remembering.told("Did you mean like this?")
+    assert "Stay curious!" in offered["plain"]
+    assert await running.rows("select 1 from examples") == []  # nothing is learnt before the person says so
+    await remembering.press(button(offered, "Like this"), offered["message_id"])
+    await remembering.told("This is now the example")
+    (example,) = await running.rows("select prompt, bad, good, source from examples")
+    assert example == {
+        "prompt": "What is tea?",
+        "bad": "Tea is a drink.",
+        "good": "Tea is a drink. Stay curious!",
+        "source": "approved",
+    }
+    (line,) = await running.rows("select text, kind, state, checker from memory_lines")
+    assert line["checker"] == {"all": [{"kind": "ends_with", "value": "Stay curious!"}]}
+    reply = await remembering.ask("And coffee?")
+    assert reply["plain"].endswith("Stay curious!")
+    assert [m["content"] for m in model.calls[-1].messages[1:3]] == ["What is tea?", "Tea is a drink. Stay curious!"]
+    decisions = await running.rows("select rung, rule, thresholds from ladder_decisions where feedback_id is not null")
+    assert (decisions[0]["rung"], decisions[0]["rule"]) == ("memory", "one_sentence_says_it")
+    assert decisions[0]["thresholds"]["min_confidence"] == 0.6
+
+
+async def test_rewrites_that_break_the_line_are_never_offered(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    model.reply_with("Tea is a drink.")
+    await dislike(remembering)
+    model.reply_with(lambda call: f"Tea is something else ({len(call.messages)}).")
+    await remembering.say(LINE)
+    await remembering.told("Write the reply the way you want it")
+    assert {r["state"] for r in await running.rows("select state from rewrites")} == {"unfit"}
+    await remembering.say("Tea is a hot drink. Stay curious!")
+    await remembering.told("This is now the example")
+    (example,) = await running.rows("select good, source from examples")
+    assert example == {"good": "Tea is a hot drink. Stay curious!", "source": "written"}
+
+
+async def test_a_declined_rewrite_leads_to_the_next_and_then_to_writing(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    numbers = iter(range(100))
+    model.reply_with("Tea is a drink.")
+    await dislike(remembering)
+    model.reply_with(lambda _: f"Try {next(numbers)}. Stay curious!")
+    await remembering.say(LINE)
+    for _ in range(3):
+        offered = await remembering.offered("Did you mean like this?", "Not this")
+        await remembering.press(button(offered, "Not this"), offered["message_id"])
+        await remembering.wait(
+            lambda items, seen=offered: not [i for i in items if i.get("id") == seen["id"] and i["buttons"]]
+        )
+    await remembering.told("Then write the reply the way you want it")
+    assert {r["state"] for r in await running.rows("select state from rewrites")} == {"declined"}
+
+
+async def test_a_personal_fact_is_kept_at_once_and_used(running: Road, remembering: Visitor, model: ModelServer) -> None:
+    turn = (await remembering.ask("A recipe, please"))["turn"]["id"]
+    reply = next(i for i in replies(await remembering.messages()) if i["turn"]["id"] == turn)
+    await remembering.say("I am allergic to nuts", reply_to=reply["message_id"])
+    await remembering.told("I'll keep this in mind")
+    await remembering.ask("Another one?")
+    assert "I am allergic to nuts" in model.calls[-1].messages[0]["content"]
+    (line,) = await running.rows("select kind, uses from memory_lines")
+    assert line == {"kind": "fact", "uses": 1}
+
+
+async def test_one_tap_undoes_a_line(running: Road, remembering: Visitor, model: ModelServer) -> None:
+    turn = (await remembering.ask("A recipe, please"))["turn"]["id"]
+    reply = next(i for i in replies(await remembering.messages()) if i["turn"]["id"] == turn)
+    await remembering.say("I am allergic to nuts", reply_to=reply["message_id"])
+    told = await remembering.told("I'll keep this in mind")
+    await remembering.press(button(told, "Undo"), told["message_id"])
+    await remembering.told("Forgotten: “I am allergic to nuts”")
+    await remembering.ask("Another one?")
+    assert "allergic" not in model.calls[-1].messages[0]["content"]
+    assert (await running.rows("select excluded from feedback"))[0]["excluded"] is True
+
+
+async def test_without_consent_nothing_is_kept_and_the_person_is_asked(running: Road, visitor: Visitor) -> None:
+    turn = (await visitor.ask("A recipe, please"))["turn"]["id"]
+    reply = next(i for i in replies(await visitor.messages()) if i["turn"]["id"] == turn)
+    await visitor.say("I am allergic to nuts", reply_to=reply["message_id"])
+    told = await visitor.told("you haven't allowed memory")
+    assert await running.rows("select 1 from memory_lines") == []
+    assert button(told, "Allow") == "s:memory:1"
+
+
+@pytest.mark.parametrize(("reason", "sentence"), [("once", "just this time"), ("topic", "a new topic")])
+async def test_a_chosen_reason_that_teaches_nothing(
+    running: Road, remembering: Visitor, reason: str, sentence: str
+) -> None:
+    turn = await dislike(remembering)
+    await remembering.press(f"r:{turn}:{reason}")
+    await remembering.told(sentence)
+    await remembering.ask("and now a question")
+    assert await running.rows("select 1 from memory_lines") == []
+    (kept,) = await running.rows("select classified_by, confidence from feedback")
+    assert kept == {"classified_by": "person", "confidence": 1.0}
+
+
+async def test_unclear_words_are_asked_about_and_the_choice_decides(running: Road, remembering: Visitor) -> None:
+    turn = await dislike(remembering)
+    await remembering.say("like a pirate would")
+    asked = await remembering.told("I'm not sure what you meant")
+    assert await running.rows("select 1 from memory_lines") == []
+    await remembering.press(button(asked, "Style"), asked["message_id"])
+    await remembering.told("I'll keep this in mind from now on: “like a pirate would”")
+    assert turn
+
+
+async def test_a_new_question_taken_for_a_correction_is_answered(running: Road, remembering: Visitor) -> None:
+    await dislike(remembering)
+    await remembering.say("How high is the tower always?")
+    told = await remembering.told("I'll keep this in mind")
+    await remembering.press(button(told, "new question"), told["message_id"])
+    await remembering.wait(lambda items: [i for i in replies(items) if "the tower" in i["plain"]])
+    (line,) = await running.rows("select state from memory_lines")
+    assert line["state"] == "undone"
+
+
+async def test_broken_lines_are_counted(running: Road, remembering: Visitor, model: ModelServer) -> None:
+    model.reply_with("No idea.")
+    await dislike(remembering)
+    await remembering.say("Use at most 3 words.")
+    await remembering.told("I'll keep this in mind")
+    model.reply_with("This reply is far too long for that.")
+    await remembering.command("new")
+    await remembering.ask("one")
+    await remembering.ask("two")
+    (line,) = await running.rows("select uses, failures, cardinality(session_ids) sessions from memory_lines")
+    assert line == {"uses": 2, "failures": 2, "sessions": 1}
+
+
+async def test_a_model_that_is_away_during_rewrites_is_no_loss(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    await dislike(remembering)
+    model.always(faults.Refuse(500))
+    await remembering.say(LINE)
+    await remembering.told("I'll keep this in mind")
+    await remembering.told("Write the reply the way you want it")
+    assert len(await running.rows("select 1 from memory_lines")) == 1
+
+
+async def test_memory_is_listed_with_its_progress(remembering: Visitor, model: ModelServer) -> None:
+    await remembering.allow("personal_training")
+    model.reply_with(obedient)
+    await dislike(remembering)
+    await remembering.say(LINE)
+    offered = await remembering.told("Did you mean like this?")
+    await remembering.press(button(offered, "Like this"), offered["message_id"])
+    await remembering.told("This is now the example")
+    await remembering.ask("And coffee?")
+    await remembering.command("memory")
+    listed = await remembering.told("What I remember about you")
+    assert "1 of 8 uses" in listed["plain"]
+    assert "1 of 1 examples" in listed["plain"]
+
+
+async def test_the_export_holds_what_was_said(running: Road, remembering: Visitor) -> None:
+    await remembering.ask("remember the harbour")
+    await remembering.command("export")
+    await remembering.told("Everything I hold about you")
+    item = next(i for i in await remembering.messages() if i.get("file"))
+    async with remembering.session.get(running.url + item["file"]["href"]) as answer:
+        document = await answer.json(content_type=None)
+    assert document["turns"][0]["user_text"] == "remember the harbour"
+    assert {e["purpose"] for e in document["consent_events"]} == {"service", "memory"}
+    assert "recovery_hash" not in document["person"]
+
+
+async def test_withdrawn_memory_is_not_used(remembering: Visitor, model: ModelServer) -> None:
+    turn = (await remembering.ask("A recipe, please"))["turn"]["id"]
+    reply = next(i for i in replies(await remembering.messages()) if i["turn"]["id"] == turn)
+    await remembering.say("I am allergic to nuts", reply_to=reply["message_id"])
+    await remembering.told("I'll keep this in mind")
+    await remembering.press("s:memory:0")
+    await remembering.told("No longer allowed: Memory")
+    await remembering.ask("Another one?")
+    assert "allergic" not in model.calls[-1].messages[0]["content"]

@@ -1,0 +1,262 @@
+"""The road of a message through a whole gateway: what is said is stored, answered once, in order, and honestly."""
+
+import asyncio
+import uuid
+
+import pytest
+
+from tests.fakes.model import ModelServer, faults, replies as scripts
+from tests.support.road import Road, Visitor, button, replies
+
+
+async def test_a_message_is_answered(running: Road, visitor: Visitor) -> None:
+    reply = await visitor.ask("hello there")
+    assert reply["plain"] == "You said: hello there"
+    assert reply["turn"]["state"] == "done"
+    (turn,) = await running.rows("select * from turns")
+    assert turn["prompt_version"] == "1"
+    assert turn["sampling"]["top_p"] == 1.0
+    assert len(turn["response_token_ids"]) == len(turn["response_logprobs"]) > 0
+    assert turn["prompt_token_ids"]
+    assert (await running.rows("select state from inbox"))[0]["state"] == "done"
+
+
+async def test_an_update_sent_twice_is_answered_once(running: Road, visitor: Visitor) -> None:
+    same = str(uuid.uuid4())
+    await asyncio.gather(*(visitor.say("once", update_id=same) for _ in range(5)))
+    await visitor.ask("another")
+    turns = await running.rows("select user_text from turns order by number")
+    assert [t["user_text"] for t in turns] == ["once", "another"]
+
+
+async def test_messages_of_a_chat_keep_their_order(running: Road, visitor: Visitor, model: ModelServer) -> None:
+    model.always(faults.Slow(first_token_s=0.05))
+    for number in range(6):
+        await visitor.say(f"number {number}")
+    await visitor.wait(lambda items: len(replies(items)) == 6)
+    rows = await running.rows("select user_text, finished_at, created_at from turns order by number")
+    assert [r["user_text"] for r in rows] == [f"number {n}" for n in range(6)]
+    assert all(a["finished_at"] <= b["created_at"] for a, b in zip(rows, rows[1:], strict=False))
+
+
+async def test_chats_do_not_wait_for_each_other(running: Road, model: ModelServer) -> None:
+    model.reply_with("fine")
+    model.next(faults.Slow(first_token_s=3.0))
+    async with running.visitor() as slow, running.visitor() as quick:
+        await slow.say("take your time")
+        await asyncio.sleep(0.2)
+        reply = await quick.ask("and me?")
+        assert reply["plain"] == "fine"
+        assert not replies(await slow.messages())
+
+
+async def test_the_conversation_is_remembered_within_its_session_only(visitor: Visitor, model: ModelServer) -> None:
+    await visitor.ask("my first words")
+    await visitor.ask("my second words")
+    assert [m["content"] for m in model.calls[-1].messages[1:]] == [
+        "my first words",
+        "You said: my first words",
+        "my second words",
+    ]
+    await visitor.command("new")
+    await visitor.ask("a new beginning")
+    assert [m["content"] for m in model.calls[-1].messages[1:]] == ["a new beginning"]
+
+
+@pytest.mark.parametrize("words", ["   ", "\n\t", "\u200b\u200e", "\u202e"])
+async def test_what_nobody_can_see_gets_a_sentence(visitor: Visitor, model: ModelServer, words: str) -> None:
+    await visitor.say(words)
+    await visitor.told("I only see spaces there")
+    assert model.calls == []
+
+
+async def test_one_emoji_is_a_message(visitor: Visitor) -> None:
+    assert "🙂" in (await visitor.ask("🙂"))["plain"]
+
+
+async def test_too_long_is_said_not_swallowed(visitor: Visitor, model: ModelServer) -> None:
+    await visitor.say("x" * 100_000)
+    told = await visitor.told("100000 characters")
+    assert "8000" in told["plain"]
+    assert model.calls == []
+    assert "still here" in (await visitor.ask("still here?"))["plain"]
+
+
+@pytest.mark.parametrize("words", ["nul \x00 inside", "lone \ud83d surrogate", "\u202ertl \u200f mark", "non \ufdd0\uffff characters"])
+async def test_odd_characters_are_stored_and_answered(visitor: Visitor, words: str) -> None:
+    reply = await visitor.ask(words)
+    assert reply["turn"]["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence"),
+    [
+        (faults.Refuse(500), "can't reach the model"),
+        (faults.Refuse(400, "too long"), "could not take this message"),
+        (faults.Garbage(), "not usable"),
+        (faults.Cut(1), "can't reach the model"),
+        (faults.BrokenStream(), "can't reach the model"),
+    ],
+)
+async def test_a_failing_model_gets_an_honest_sentence_and_a_retry(
+    visitor: Visitor, model: ModelServer, fault: faults.Fault, sentence: str
+) -> None:
+    model.next(fault)
+    await visitor.say("please answer")
+    told = await visitor.told(sentence)
+    assert told["turn"]["state"] == "failed"
+    await visitor.press(f"t:{told['turn']['id']}")
+    await visitor.told("You said: please answer")
+
+
+async def test_a_model_that_is_down_gets_the_same(visitor: Visitor, model: ModelServer) -> None:
+    await model.stop()
+    await visitor.say("anyone?")
+    await visitor.told("can't reach the model")
+    await model.start()
+    assert "You said: back" in (await visitor.ask("back"))["plain"]
+
+
+@pytest.mark.parametrize("reply", [scripts.EMPTY, scripts.THINK_ONLY])
+async def test_an_empty_reply_is_said(visitor: Visitor, model: ModelServer, reply: scripts.Reply) -> None:
+    model.reply_with(reply)
+    await visitor.say("well?")
+    assert (await visitor.told("empty answer"))["turn"]["failure"] == "empty"
+
+
+async def test_thinking_without_an_opener_is_not_shown(visitor: Visitor, model: ModelServer) -> None:
+    model.reply_with(scripts.THINK_WITHOUT_OPENER)
+    assert (await visitor.ask("hi"))["plain"] == "Hello!"
+
+
+async def test_a_cut_reply_says_so_and_keeps_its_reason(running: Road, visitor: Visitor, model: ModelServer) -> None:
+    model.reply_with(scripts.LENGTH_CUT)
+    assert "cut at its longest length" in (await visitor.ask("steps?"))["plain"]
+    assert (await running.rows("select finish_reason from turns"))[0]["finish_reason"] == "length"
+
+
+async def test_broken_markdown_is_shown_whole(visitor: Visitor, model: ModelServer) -> None:
+    model.reply_with(scripts.BROKEN_MARKDOWN)
+    assert "Bold that never ends" in (await visitor.ask("format?"))["html"]
+
+
+@pytest.mark.parametrize("fault", [faults.NoLogprobs(), faults.NoTokenIds()])
+async def test_a_reply_without_logprobs_is_shown_and_never_learnt_from(
+    running: Road, visitor: Visitor, model: ModelServer, fault: faults.Fault
+) -> None:
+    model.always(fault)
+    await visitor.ask("anything")
+    (turn,) = await running.rows("select learnable, response_logprobs from turns")
+    assert turn["learnable"] is False
+    assert turn["response_logprobs"] is None
+
+
+async def test_stop_overtakes_the_reply_being_written(running: Road, visitor: Visitor, model: ModelServer) -> None:
+    model.reply_with(scripts.LONG)
+    model.always(faults.Slow(per_token_s=0.05))
+    await visitor.say("tell me everything")
+    await visitor.wait(lambda items: [i for i in items if i.get("kind") == "pending"])
+    await asyncio.sleep(0.5)
+    await visitor.command("stop")
+    told = await visitor.told("(stopped)")
+    assert told["turn"]["state"] == "stopped"
+    assert "A sentence" in told["plain"]
+
+
+async def test_regenerating_keeps_both_replies_as_siblings(running: Road, visitor: Visitor, model: ModelServer) -> None:
+    model.reply_with("first answer")
+    reply = await visitor.ask("a question")
+    model.reply_with("second answer")
+    await visitor.press(f"t:{reply['turn']['id']}")
+    await visitor.told("second answer")
+    rows = await running.rows("select id, reply_text, sibling_of from turns order by number")
+    assert [r["reply_text"] for r in rows] == ["first answer", "second answer"]
+    assert rows[1]["sibling_of"] == rows[0]["id"]
+    await visitor.ask("and then?")
+    assert [m["content"] for m in model.calls[-1].messages[1:]] == ["a question", "second answer", "and then?"]
+
+
+async def test_votes_are_set_switched_and_cleared(running: Road, visitor: Visitor) -> None:
+    turn = (await visitor.ask("rate me"))["turn"]["id"]
+    for data, value in [("u", 1), ("u", 1), ("d", -1), ("0", 0), ("u", 1)]:
+        await visitor.press(f"v:{turn}:{data}")
+        await visitor.wait(lambda items, value=value: [i for i in replies(items) if i["turn"]["vote"] == value])
+    events = await running.rows("select value from vote_events order by at")
+    assert [e["value"] for e in events] == [1, -1, 0, 1]
+    assert len(await running.rows("select 1 from votes")) == 1
+
+
+async def test_nobody_votes_on_somebody_elses_turn(running: Road, visitor: Visitor) -> None:
+    turn = (await visitor.ask("mine alone"))["turn"]["id"]
+    async with running.visitor() as stranger:
+        for data in (f"v:{turn}:u", f"c:{turn}", f"t:{turn}", f"r:{turn}:style", "v:AAAAAAAAAAAAAAAAAAAAAA:u", "v:x:u", "nonsense"):
+            await stranger.press(data)
+        await stranger.ask("am I still welcome?")
+    assert await running.rows("select 1 from votes") == []
+    assert await running.rows("select 1 from feedback") == []
+    assert len(await running.rows("select 1 from turns")) == 2
+
+
+async def test_a_paused_intake_keeps_everything_for_later(running: Road, visitor: Visitor) -> None:
+    await running.rows("insert into switches (name, paused) values ('intake', true) returning id")
+    await asyncio.sleep(0.6)
+    await visitor.say("while paused")
+    await asyncio.sleep(1.0)
+    assert await running.rows("select 1 from turns") == []
+    await running.rows("update switches set paused = false returning id")
+    await visitor.told("You said: while paused")
+
+
+async def test_without_memory_consent_the_conversation_ends_with_its_session(running: Road, visitor: Visitor) -> None:
+    from app.services.housekeeping import clean
+
+    await visitor.ask("nothing to keep")
+    await visitor.command("new")
+    await visitor.told("A fresh conversation")
+    await clean(running.store, running.settings)
+    (turn,) = await running.rows("select user_text, reply_text, response_token_ids from turns")
+    assert turn == {"user_text": None, "reply_text": None, "response_token_ids": None}
+
+
+async def test_with_memory_consent_it_stays(running: Road, visitor: Visitor) -> None:
+    from app.services.housekeeping import clean
+
+    await visitor.allow("memory")
+    await visitor.ask("something to keep")
+    await visitor.command("new")
+    await visitor.told("A fresh conversation")
+    await clean(running.store, running.settings)
+    assert (await running.rows("select user_text from turns"))[0]["user_text"] == "something to keep"
+
+
+async def test_logs_hold_nothing_that_was_said(visitor: Visitor, model: ModelServer, caplog: pytest.LogCaptureFixture) -> None:
+    planted = "swordfish-4711"
+    with caplog.at_level("DEBUG", logger="app"), caplog.at_level("DEBUG", logger="bots"):
+        await visitor.ask(f"my secret is {planted}")
+        model.next(faults.Garbage())
+        await visitor.say(f"{planted} again")
+        await visitor.told("not usable")
+    assert planted not in "\n".join(f"{r.getMessage()} {getattr(r, 'fields', '')}" for r in caplog.records)
+
+
+async def test_unknown_commands_and_help(visitor: Visitor) -> None:
+    await visitor.command("frobnicate")
+    await visitor.told("don't know that command")
+    await visitor.command("help")
+    assert "/forget" in (await visitor.told("Just write to me"))["plain"]
+
+
+async def test_the_language_can_be_chosen(visitor: Visitor) -> None:
+    await visitor.command("language", "ko")
+    await visitor.told("한국어로 말할게요")
+    await visitor.command("help")
+    await visitor.told("새 대화")
+
+
+async def test_buttons_of_a_question_go_when_it_is_settled(visitor: Visitor) -> None:
+    await visitor.allow("memory")
+    await visitor.ask("tell me about tea")
+    turn = replies(await visitor.messages())[-1]
+    await visitor.press(f"v:{turn['turn']['id']}:d")
+    asked = await visitor.told("What was wrong?")
+    assert button(asked, "Just this time")
