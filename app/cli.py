@@ -12,6 +12,7 @@ from app import config
 from app.errors import MenteeError
 
 INTERRUPTED = 130
+DELEGATED = frozenset({"demo", "bench"})
 Command = Callable[[argparse.Namespace], int]
 
 
@@ -20,7 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     This is the last-resort handler of the command line: a MenteeError becomes its sentence and exit code 1.
     """
-    arguments = parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    # What reads its own arguments gets them untouched: argparse would take a leading option for one of ours.
+    own = words[1:] if words[:1] and words[0] in DELEGATED else []
+    arguments = parser().parse_args(words[: len(words) - len(own)])
+    arguments.rest = own
     command: Command = arguments.command
     try:
         return command(arguments)
@@ -37,10 +42,8 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     _add(commands, "run", _run, "start everything and stay until Ctrl-C")
     _add(commands, "doctor", _doctor, "check every configured part and say what to do")
-    demo = _add(commands, "demo", _demo, "show that it learns: four cells on held-out prompts")
-    demo.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    bench = _add(commands, "bench", _bench, "measure; `mentee bench road` prints the ratios of one run")
-    bench.add_argument("rest", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    _add(commands, "demo", _demo, "show that it learns: four cells on held-out prompts")
+    _add(commands, "bench", _bench, "measure; `mentee bench road` prints the ratios of one run")
     admin = _add(commands, "admin", _admin, "make a one-time link to the panel")
     admin.add_argument("action", choices=("reset", "first"), help="reset: always; first: only where there is no admin")
     admin.add_argument("--address", help="address of the panel (default: PUBLIC_URL or this machine)")
@@ -50,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
 def _add(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, command: Command, summary: str
 ) -> argparse.ArgumentParser:
-    added = commands.add_parser(name, help=summary, description=summary, add_help=name not in {"demo", "bench"})
+    added = commands.add_parser(name, help=summary, description=summary, add_help=name not in DELEGATED)
     added.set_defaults(command=command)
     return added
 
@@ -85,8 +88,10 @@ def _delegate(module: str, rest: Sequence[str]) -> int:
 
 def _admin(arguments: argparse.Namespace) -> int:
     from app.embedded.admin_link import make
+    from app.embedded.run import address_of
 
-    link = make(config.load(), arguments.action, arguments.address)
+    settings = config.load()
+    link = make(settings, arguments.action, arguments.address or settings.public_url or address_of(settings))
     if link:
         print(link)
     return 0

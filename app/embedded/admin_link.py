@@ -7,8 +7,41 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
+from typing import Literal
+
+from app.config import Settings
+from app.embedded import postgres
+from app.embedded.parts import Home
 
 TIMEOUT_S = 60
+Action = Literal["first", "reset"]
+
+
+def make(settings: Settings, action: Action, base_address: str) -> str | None:
+    """Return a new one-time link; None where `first` was asked for and there is an admin already.
+
+    Raises:
+        MenteeError: the database is away or was never started.
+    """
+    given = settings.database_url
+    url = given.get_secret_value() if given else postgres.url(Home(settings.mentee_home), settings.postgres_port)
+    return asyncio.run(_make(url, action, base_address.rstrip("/")))
+
+
+async def _make(database_url: str, action: Action, base_address: str) -> str | None:
+    from app.admin.auth import create_admin_link
+    from app.store import Store, admins
+
+    store = Store(database_url, pool_size=1)
+    try:
+        async with store.begin() as tx:
+            known = await admins.any_admin(tx)
+        if known and action == "first":
+            return None
+        token = await create_admin_link(store, "reset" if known else "first_admin")
+    finally:
+        await store.close()
+    return f"{base_address}/admin/link/{token}"
 
 
 async def first_admin_link(env: Mapping[str, str], address: str) -> str | None:

@@ -1,7 +1,7 @@
 """`mentee run`: every part that is not external, in the order in which they need each other.
 
-    postgres, valkey ─► schema ─┬─► gateway ────────────┬─► score, train, evaluate
-                                └─► model ─► vllm ──────┘
+    postgres ─► valkey ─► schema ─┬─► gateway ─┬─► score, train, evaluate
+    model (once) ─────────────────┴─► vllm ────┘
 
 The children learn each other's addresses through the variables of `.env.example`, and through nothing else.
 """
@@ -69,9 +69,9 @@ def children_environment(settings: Settings, home: Home) -> dict[str, str]:
         settings.broker_url.get_secret_value() if settings.broker_url else valkey.url(home, settings.valkey_port)
     )
     env["VLLM_BASE_URL"] = settings.vllm_base_url or vllm.url(settings.vllm_port)
-    directory = model.find(home, profile(settings.model))
+    directory = settings.model_dir or model.find(home, profile(settings.model))
     if directory is not None:
-        env["MODEL_DIR"] = str(directory)
+        env["MODEL_DIR"] = str(directory.resolve())
     return env
 
 
@@ -139,6 +139,14 @@ class _Run:
         await asyncio.Event().wait()
 
     async def _start(self) -> None:
+        await _together(self._start_databases(), self._prepare_model())
+        # The gateway is up while the model loads, so that a person sees a page that says so.
+        env = children_environment(self._settings, self._home)
+        gateway = workers.gateway(address_of(self._settings), self._settings.mentee_port, env)
+        await _together(self._supervisor.start(gateway), self._start_model())
+        await _together(*(self._supervisor.start(worker) for worker in workers.workers(env)))
+
+    async def _start_databases(self) -> None:
         settings, start = self._settings, self._supervisor.start
         if settings.database_url:
             self._console.say("part.external", name="postgres", variable="DATABASE_URL")
@@ -148,29 +156,21 @@ class _Run:
             self._console.say("part.external", name="valkey", variable="BROKER_URL")
         else:
             await start(valkey.part(self._home, settings.valkey_port))
-        env = children_environment(settings, self._home)
-        if workers.MIGRATIONS.exists():
-            async with self._console.job("schema", "part.done"):
-                await asyncio.to_thread(workers.migrate, env)
-        gateway = workers.gateway(address_of(settings), settings.mentee_port, {**env, **self._expected_model()})
-        await _together(start(gateway), self._start_model())
-        env = children_environment(settings, self._home)
-        await _together(*(start(worker) for worker in workers.workers(env)))
+        async with self._console.job("schema", "part.done"):
+            await asyncio.to_thread(workers.migrate, children_environment(settings, self._home))
 
-    def _expected_model(self) -> dict[str, str]:
-        """Return where the model will be, for the gateway, which is up before the conversion is done."""
-        expected = model.expected(self._home, self._base)
-        return {"MODEL_DIR": str(expected)} if expected else {}
+    async def _prepare_model(self) -> None:
+        """Convert or fetch the base, once; a model server elsewhere brings its own."""
+        if self._settings.vllm_base_url or model.find(self._home, self._base):
+            return
+        async with self._console.job("model", "part.done"):
+            await asyncio.to_thread(_ensure, self._home, self._base, self._settings)
 
     async def _start_model(self) -> None:
-        settings = self._settings
-        if settings.vllm_base_url:
+        settings, directory = self._settings, model.find(self._home, self._base)
+        if settings.vllm_base_url or directory is None:
             self._console.say("part.external", name="vllm", variable="VLLM_BASE_URL")
             return
-        directory = model.find(self._home, self._base)
-        if directory is None:
-            async with self._console.job("model", "part.done"):
-                directory = await asyncio.to_thread(_ensure, self._home, self._base, settings)
         await self._supervisor.start(vllm.part(self._base, directory, settings.vllm_port))
 
     async def _greet(self) -> None:

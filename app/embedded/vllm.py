@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
-from app.domain.profiles import BaseProfile
+from app.domain.profiles import LINEAR_TARGETS, BaseProfile
 from app.embedded.parts import LOOPBACK, Command, Part
 from app.errors import PartError
 
@@ -74,6 +74,9 @@ def options(profile: BaseProfile, model_dir: Path, port: int, max_loras: int, ho
         *("--max-loras", str(max_loras)),
         *("--max-cpu-loras", str(LORA_CACHED)),
         *("--max-lora-rank", str(MAX_RANK)),
+        # Without this list the output head is wrapped too, and on a CPU a request for prompt logprobs that shares a
+        # batch ends the whole engine.
+        *("--lora-target-modules", *LINEAR_TARGETS),
         *("--scheduling-policy", "priority"),
         *("--max-logprobs", str(LARGEST_LOGPROBS)),
         *("--logprobs-mode", "processed_logprobs"),
