@@ -79,7 +79,7 @@ def always_short_adapter(directory: Path, model_dir: Path, base: BaseIdentity, s
     batch = collate(prompts, [policy.renderer.reply("Ok.")] * len(prompts))
     for _ in range(steps):
         optimiser.zero_grad()
-        anchor_nll(policy.response_logits(batch), batch.response_BT, batch.response_mask_BT).backward()
+        anchor_nll(policy.response_logits(batch), batch.response_BT, batch.response_mask_BT).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         optimiser.step()
     return write_adapter(directory, policy.adapter_tensors(), 8, 16, lineage(base))
 

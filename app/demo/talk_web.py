@@ -1,0 +1,100 @@
+"""A person in the web chat: one cookie, and the page's own HTTP API."""
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import aiohttp
+
+from app.demo.installation import DemoError
+from app.demo.talk import Heard
+from app.domain.press import Press
+
+ACCEPTED = frozenset({200, 201, 202})
+UNKNOWN = 401
+TIMEOUT = aiohttp.ClientTimeout(total=30)
+
+
+class WebTalker:
+    """Talks over HTTP. Close it."""
+
+    channel = "web"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._session = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True), timeout=TIMEOUT)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._session.close()
+
+    async def arrive(self) -> None:
+        """Begin as somebody new."""
+        await self._post("/chat/api/start", {"language": "en"})
+
+    async def say(self, text: str) -> None:
+        """Write a message."""
+        await self._update({"kind": "message", "text": text})
+
+    async def answer_to(self, message: Heard, text: str) -> None:
+        """Write a correction of a reply."""
+        await self._update({"kind": "correction", "text": text, "reply_to": message.message_id})
+
+    async def command(self, name: str) -> None:
+        """Give a command."""
+        await self._update({"kind": "command", "command": name, "text": ""})
+
+    async def press(self, data: str, message: Heard | None = None) -> None:
+        """Press a button."""
+        about = {"reply_to": message.message_id} if message and message.message_id else {}
+        await self._update({"kind": "press", "data": data, **about})
+
+    async def heard(self) -> Sequence[Heard]:
+        """Return the page's present conversation; nothing once the person is forgotten."""
+        async with self._session.get(f"{self._url}/chat/api/messages") as answer:
+            if answer.status == UNKNOWN:
+                return ()
+            items = json.loads(await _checked(answer))["items"]
+        return sorted((_heard(item) for item in items if item["who"] == "bot" and "id" in item), key=lambda h: h.number)
+
+    async def known(self) -> bool:
+        """Whether the gateway still knows this person."""
+        async with self._session.get(f"{self._url}/chat/api/me") as answer:
+            return answer.status != UNKNOWN
+
+    async def me(self) -> Mapping[str, Any]:
+        """Return what the page shows about the person: consents, memory, training, release."""
+        async with self._session.get(f"{self._url}/chat/api/me") as answer:
+            return dict(json.loads(await _checked(answer)))
+
+    async def _update(self, body: Mapping[str, str]) -> None:
+        await self._post("/chat/api/updates", {"id": str(uuid.uuid4()), **body})
+
+    async def _post(self, path: str, body: Mapping[str, str]) -> None:
+        async with self._session.post(f"{self._url}{path}", json=body, headers={"Origin": self._url}) as answer:
+            await _checked(answer)
+
+
+async def _checked(answer: aiohttp.ClientResponse) -> str:
+    text = await answer.text()
+    if answer.status not in ACCEPTED:
+        raise DemoError(f"the web chat answered {answer.status} to {answer.url.path}")
+    return text
+
+
+def _heard(item: Mapping[str, Any]) -> Heard:
+    turn = item.get("turn") or {}
+    reply = item.get("kind") == "reply" and bool(turn)
+    buttons = [button["data"] for row in item.get("buttons") or () for button in row]
+    if reply:  # the page draws these itself
+        buttons += [Press("v", turn["id"], choice).data() for choice in ("u", "d")]
+    done = reply and turn["state"] in {"done", "stopped", "failed"}
+    return Heard(
+        number=int(item["id"]),
+        message_id=str(item.get("message_id") or ""),
+        text=str(item.get("plain") or ""),
+        buttons=tuple(buttons),
+        turn=str(turn["id"]) if done else None,
+        failed=bool(reply and turn["state"] == "failed"),
+    )
