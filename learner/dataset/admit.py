@@ -43,10 +43,10 @@ async def admit(tx: Tx, person_id: UUID, ladder: LadderSettings) -> Admission:
     left_out: Counter[str] = Counter()
     found = await admission.lines(tx, person_id)
     lines = tuple(kept for line in found if (kept := _line(line, consents, ladder, left_out)))
-    prompts = _distinct(_scrubbed(await admission.prompts(tx, person_id), left_out))
-    train = tuple(p for p in prompts if p.split == "train")
+    prompts = _scrubbed(await admission.prompts(tx, person_id), left_out)
+    train = tuple(_distinct(p for p in prompts if p.split == "train"))
     seen = {_normal(p.text) for p in train} | {_normal(e.example.prompt) for line in lines for e in line.examples}
-    gate = tuple(p for p in prompts if p.split == "heldout" and _normal(p.text) not in seen)
+    gate = tuple(_distinct(p for p in prompts if p.split == "heldout" and _normal(p.text) not in seen))
     return Admission(person_id, lines, train, gate, dict(left_out))
 
 

@@ -39,7 +39,7 @@ async def run(learner: Learner, job: Job) -> None:
         release_id = await releases.go_live(tx, person_id, checkpoint.id, ACTOR)
         for line_id in await releases.graduate(tx, person_id, checkpoint.memory_ids, checkpoint.id):
             await memory.changed(tx, person_id, line_id, "graduated")
-        detail = {"checkpoint": checkpoint.name, "person": person_id}
+        detail = {"checkpoint": checkpoint.name}
         act = Act(ACTOR, "release:checkpoint:live", f"release:{release_id}", after={"state": "live"}, detail=detail)
         await audit.record(tx, act)
         await jobs.finish(tx, job)

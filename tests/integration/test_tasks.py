@@ -1,0 +1,380 @@
+"""Tasks: what may train, what is frozen, how a gate run ends, and what is refused, on a fake model server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from app.domain.consent import Purpose
+from app.domain.turn import Origin
+from app.errors import ArtifactError
+from app.services import learn
+from app.services.learn import consider
+from app.store import Store, admission, jobs, lineage
+from app.store.lineage import NewSnapshot
+from learner.dataset.admit import admit
+from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
+from learner.tasks import run as tasks
+from learner.tasks.context import Learner
+from learner.tasks.run import handle
+from learner.tasks.train import evaluation
+from tests.fakes.model import ModelServer
+from tests.fakes.model.replies import Call
+from tests.integration.test_release import by_model, do
+from tests.support.lessons import BOTH, HELD_OUT, TRAIN, Pupil, allow, base_folder, candidate, learner_on, pupil
+
+
+@pytest.fixture
+async def learner(store: Store, model: ModelServer, tmp_path: Path) -> AsyncIterator[Learner]:
+    """A learner on a server that proved its isolation."""
+    model.reply_with(by_model)
+    async with learner_on(store, model.url, tmp_path / "home", base_folder(tmp_path / "base")) as made:
+        await made.reconciler.once()
+        yield made
+
+
+async def admitted_texts(learner: Learner, who: Pupil) -> tuple[set[str], set[str], int]:
+    async with learner.store.begin() as tx:
+        found = await admit(tx, who.person_id, learner.settings.ladder)
+    return {p.text for p in found.train}, {p.text for p in found.gate}, len(found.lines)
+
+
+async def test_admitted_prompts_are_split_and_disjoint(learner: Learner) -> None:
+    who = await pupil(learner.store, held_out=(*HELD_OUT, TRAIN[0].upper(), "Is tea healthy?!"))
+    assert await admitted_texts(learner, who) == (set(TRAIN), set(HELD_OUT), 1)
+
+
+@pytest.mark.parametrize("missing", BOTH)
+async def test_without_either_consent_nothing_is_admitted(learner: Learner, missing: Purpose) -> None:
+    who = await pupil(learner.store)
+    await allow(learner.store, who.person_id, missing, "withdrawn")
+    assert await admitted_texts(learner, who) == (set(), set(), 0)
+
+
+async def test_what_was_said_before_the_consent_never_trains(learner: Learner) -> None:
+    who = await pupil(learner.store, consents=(Purpose.MEMORY,))
+    await allow(learner.store, who.person_id, Purpose.PERSONAL_TRAINING)
+    train, gate, _ = await admitted_texts(learner, who)
+    assert (train, gate) == (set(), set())
+
+
+@pytest.mark.parametrize("flag", ["forwarded", "group", "automated", "quoted"])
+async def test_other_people_s_words_never_train(learner: Learner, flag: str) -> None:
+    consents = {p.value: True for p in Purpose}
+    who = await pupil(learner.store, origin=Origin(**{flag: True}, consents=consents))
+    assert (await admitted_texts(learner, who))[0] == set()
+
+
+async def test_nothing_of_a_group_chat_is_admitted(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    async with learner.store.begin() as tx:
+        await tx.execute(text("update chats set kind = 'group'"))
+    assert (await admitted_texts(learner, who))[0] == set()
+
+
+async def test_a_scrubbed_prompt_and_an_excluded_line_stay_out(learner: Learner) -> None:
+    who = await pupil(learner.store, train=(*TRAIN, "mail me at a.b@example.org"))
+    assert (await admitted_texts(learner, who))[0] == set(TRAIN)
+    async with learner.store.begin() as tx:
+        await tx.execute(text("update feedback set excluded = true"))
+    assert (await admitted_texts(learner, who))[2] == 0
+
+
+async def frozen_snapshot(learner: Learner, who: Pupil) -> UUID:
+    async with learner.store.begin() as tx:
+        found = await admit(tx, who.person_id, learner.settings.ladder)
+        settings = train_settings(learner.profile, found.lines, threads=1, device="cpu")
+        made = freeze(found, (), learner.base, settings, 1, "code")
+        assert made.snapshot.manifest.items
+        assert set(memory_ids(made.snapshot)) == {who.line_id}
+        manifest = made.snapshot.manifest.as_json()
+        assert not any(words in str(manifest) for words in TRAIN)
+        new = NewSnapshot(made.snapshot.digest, who.person_id, manifest, made.bodies.salt, made.items)
+        return await lineage.add_snapshot(tx, new)
+
+
+async def test_a_snapshot_holds_no_words_and_finds_its_bodies_again(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    snapshot_id = await frozen_snapshot(learner, who)
+    async with learner.store.begin() as tx:
+        stored = await lineage.snapshot(tx, snapshot_id)
+        found = await admit(tx, who.person_id, learner.settings.ladder)
+        snapshot, bodies = thaw(stored, found, ())
+        assert await lineage.items(tx, snapshot_id, "gate") == set(who.turns[len(TRAIN) :])
+    assert snapshot.digest == stored.digest
+    assert {i.messages[-1].content for i in bodies.items} == set(TRAIN)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update turns set user_text = 'changed' where user_text = 'Why is the sea salty?'",
+        "delete from turns where user_text = 'Why is the sea salty?'",
+        "update memory_lines set text = 'another lesson'",
+        "update consent_events set event = 'withdrawn' where purpose = 'memory'",
+    ],
+)
+async def test_a_snapshot_whose_rows_changed_is_over(learner: Learner, change: str) -> None:
+    who = await pupil(learner.store)
+    snapshot_id = await frozen_snapshot(learner, who)
+    async with learner.store.begin() as tx:
+        await tx.execute(text(change))
+    async with learner.store.begin() as tx:
+        stored = await lineage.snapshot(tx, snapshot_id)
+        found = await admit(tx, who.person_id, learner.settings.ladder)
+        with pytest.raises(ArtifactError):
+            thaw(stored, found, ())
+
+
+async def test_graduation_queues_one_training_and_says_how_far_it_is(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    async with learner.store.begin() as tx:
+        first = await consider(tx, who.person_id, learner.settings)
+        assert first is not None
+        assert await consider(tx, who.person_id, learner.settings) is None
+        found = await learn.progress(tx, who.person_id, learner.settings)
+        decisions = list(await tx.scalars(text("select rule from ladder_decisions where memory_id is not null")))
+    assert found.key == "learning_queued"
+    assert found.lines[0].figures.uses == 9
+    assert found.sentence("ko") != found.sentence("en")
+    assert decisions == ["stable_and_used"]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "key"),
+    [
+        ("update memory_lines set uses = 0", "learning_collecting"),
+        ("delete from examples", "learning_collecting"),
+        ("update turns set user_text = null where number > 1", "learning_collecting"),
+        ("update feedback set quarantined = true", "learning_collecting"),
+    ],
+)
+async def test_what_has_not_earned_it_is_not_trained(learner: Learner, spoil: str, key: str) -> None:
+    who = await pupil(learner.store)
+    async with learner.store.begin() as tx:
+        await tx.execute(text(spoil))
+        assert await consider(tx, who.person_id, learner.settings) is None
+        assert (await learn.progress(tx, who.person_id, learner.settings)).key == key
+
+
+async def test_the_same_evidence_trains_only_once(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    snapshot_id = await frozen_snapshot(learner, who)
+    async with learner.store.begin() as tx:
+        await tx.execute(
+            text(
+                "insert into training_runs (snapshot_id, person_id, state, algorithm, seed, code_revision) "
+                "values (:s, :p, 'done', 'opd', 1, 'x')"
+            ),
+            {"s": snapshot_id, "p": who.person_id},
+        )
+        assert await consider(tx, who.person_id, learner.settings) is None
+        await tx.execute(
+            text(
+                "insert into examples (memory_id, person_id, prompt, good, source) values (:m, :p, 'x', 'y', 'written')"
+            ),
+            {"m": who.line_id, "p": who.person_id},
+        )
+        assert await consider(tx, who.person_id, learner.settings) is not None
+
+
+def taught(call: Call) -> str:
+    """Answer as a base that does not know the lesson, memory that does, and an adapter that does."""
+    knows = call.model.startswith("person-") or "Have a calm day" in call.system
+    plain = f"{call.model if not knows else 'x'} thinks about {call.last_user}"
+    if "probe" in call.model or call.model.startswith("mentee-"):
+        return f"{call.model}: {call.last_user}"
+    return f"{plain}. Have a calm day." if knows else plain
+
+
+async def verdict(learner: Learner, checkpoint_id: UUID) -> tuple[str, str | None, str]:
+    async with learner.store.begin() as tx:
+        found = await lineage.last_verdict(tx, checkpoint_id)
+        state = (await lineage.checkpoint(tx, checkpoint_id)).state
+    assert found
+    assert found[0]
+    return found[0], found[1], state
+
+
+async def test_a_candidate_that_learnt_passes_and_is_queued_for_release(learner: Learner, model: ModelServer) -> None:
+    who = await pupil(learner.store)
+    model.reply_with(taught)
+    checkpoint_id, info = await candidate(learner, who)
+    assert await do(learner, evaluation(checkpoint_id, who.person_id)) == ("done", None)
+    assert await verdict(learner, checkpoint_id) == ("passed", None, "passed")
+    assert info.name in model.adapters.loaded
+    async with learner.store.begin() as tx:
+        assert await jobs.live(tx, f"release:{checkpoint_id}")
+        gates = set(await tx.scalars(text("select gate from gate_results")))
+    assert {f"target/{who.line_id}", "isolation", "safety/harmful", "retention/logprob"} <= gates
+
+
+async def test_a_candidate_that_learnt_nothing_is_refused_and_unloaded(learner: Learner, model: ModelServer) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, info = await candidate(learner, who)
+    assert (await do(learner, evaluation(checkpoint_id, who.person_id)))[0] == "done"
+    assert (await verdict(learner, checkpoint_id))[::2] == ("refused", "refused")
+    assert info.name not in model.adapters.loaded
+    async with learner.store.begin() as tx:
+        assert await jobs.live(tx, f"release:{checkpoint_id}") is None
+
+
+def truncate(folder: Path) -> None:
+    weights = folder / "adapter_model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-64])
+
+
+def unfinished(folder: Path) -> None:
+    (folder / "STABLE").unlink()
+
+
+def altered(folder: Path) -> None:
+    weights = folder / "adapter_model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-1] ^= 1
+    weights.write_bytes(bytes(data))
+
+
+def gone(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+
+
+@pytest.mark.parametrize("spoil", [truncate, unfinished, altered, gone])
+async def test_a_damaged_checkpoint_is_refused_with_a_sentence(
+    learner: Learner, model: ModelServer, spoil: Callable[[Path], None]
+) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, info = await candidate(learner, who)
+    spoil(learner.places.checkpoints / info.name)
+    assert (await do(learner, evaluation(checkpoint_id, who.person_id)))[0] == "done"
+    found, sentence, state = await verdict(learner, checkpoint_id)
+    assert (found, state) == ("refused", "refused")
+    assert sentence
+    assert info.name not in model.adapters.loads
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update checkpoints set base_revision = 'another'",
+        "update checkpoints set name = '../x'",
+        "update checkpoints set name = 'person-000000000000'",
+        "update checkpoints set memory_ids = array[gen_random_uuid()]",
+    ],
+)
+async def test_a_foreign_or_badly_named_checkpoint_is_refused(
+    learner: Learner, model: ModelServer, change: str
+) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, info = await candidate(learner, who)
+    async with learner.store.begin() as tx:
+        await tx.execute(text(change))
+    await do(learner, evaluation(checkpoint_id, who.person_id))
+    assert (await verdict(learner, checkpoint_id))[::2] == ("refused", "refused")
+    assert info.name not in model.adapters.loads
+    assert not (learner.places.home / "adapters" / "x").exists()
+
+
+async def test_a_rank_the_server_cannot_hold_is_refused(learner: Learner, model: ModelServer) -> None:
+    who = await pupil(learner.store)
+    model.adapters.max_rank = 2
+    checkpoint_id, _ = await candidate(learner, who)
+    await do(learner, evaluation(checkpoint_id, who.person_id))
+    assert await verdict(learner, checkpoint_id) == (
+        "refused",
+        "the model server could not load the adapter",
+        "refused",
+    )
+
+
+async def test_a_lesson_nobody_can_check_is_inconclusive_and_never_served(learner: Learner, model: ModelServer) -> None:
+    who = await pupil(learner.store)
+    model.reply_with(taught)
+    async with learner.store.begin() as tx:
+        await tx.execute(text("update memory_lines set checker = null"))
+    checkpoint_id, info = await candidate(learner, who)
+    await do(learner, evaluation(checkpoint_id, who.person_id))
+    assert (await verdict(learner, checkpoint_id))[::2] == ("inconclusive", "candidate")
+    assert info.name not in model.adapters.loaded
+
+
+async def test_without_a_proven_server_a_candidate_waits_and_says_so(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, _ = await candidate(learner, who)
+    async with learner.store.begin() as tx:
+        await tx.execute(text("update model_servers set probe_state = 'failed'"))
+    assert (await do(learner, evaluation(checkpoint_id, who.person_id)))[0] == "queued"
+    async with learner.store.begin() as tx:
+        found = await learn.progress(tx, who.person_id, learner.settings)
+        attempts = await tx.scalar(text("select attempts from jobs where kind = 'evaluate'"))
+    assert found.key == "learning_no_server"
+    assert attempts == 0
+
+
+async def test_a_training_without_enough_prompts_or_consent_does_not_start(learner: Learner) -> None:
+    who = await pupil(learner.store, train=TRAIN[:2])
+    work = learn.Work("train", "train", f"train:{who.person_id}", person_id=who.person_id)
+    state, error = await do(learner, work)
+    assert state == "failed"
+    assert error
+    assert "2 of the 3" in error
+    await allow(learner.store, who.person_id, Purpose.PERSONAL_TRAINING, "withdrawn")
+    assert (await do(learner, work))[0] == "cancelled"
+    async with learner.store.begin() as tx:
+        assert await tx.scalar(text("select count(*) from snapshots")) == 0
+
+
+async def test_a_paused_training_waits_untried(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    async with learner.store.begin() as tx:
+        await tx.execute(text("insert into switches (name, paused) values ('training', true)"))
+    work = learn.Work("train", "train", f"train:{who.person_id}", person_id=who.person_id)
+    assert (await do(learner, work))[0] == "queued"
+    async with learner.store.begin() as tx:
+        assert (await learn.progress(tx, who.person_id, learner.settings)).key == "learning_paused"
+
+
+async def test_a_handler_that_is_cut_off_writes_nothing_and_a_crash_is_retried(
+    learner: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def crash(_learner: Learner, _job: jobs.Job) -> None:
+        raise ZeroDivisionError
+
+    async def sleep(_learner: Learner, _job: jobs.Job) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(tasks, "HANDLERS", {"crash": crash, "sleep": sleep})
+    monkeypatch.setattr(tasks, "BEAT_S", 0.05)
+    assert await do(learner, learn.Work("crash", "train", "crash")) == ("queued", "unexpected: ZeroDivisionError")
+    async with learner.store.begin() as tx:
+        job_id = await jobs.enqueue(tx, learn.Work("sleep", "train", "sleep"))
+    running = asyncio.create_task(handle(learner, job_id))
+    await asyncio.sleep(0.3)
+    async with learner.store.begin() as tx:
+        await tx.execute(text("update jobs set fence = fence + 1 where id = :i"), {"i": job_id})
+    await asyncio.wait_for(running, 5)
+    async with learner.store.begin() as tx:
+        assert await tx.scalar(text("select state from jobs where id = :i"), {"i": job_id}) == "running"
+
+
+async def test_stored_replies_of_the_base_prove_positions(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    b = learner.stored_base
+    async with learner.store.begin() as tx:
+        await tx.execute(
+            text(
+                "update turns set learnable = true, finish_reason = 'stop', prompt_token_ids = '{1,2}', "
+                "response_token_ids = '{3,4}', response_logprobs = '{-1,-2}', sampling = '{\"temperature\": 0.7}', "
+                "base_id = :b, base_revision = :r, tokenizer_digest = :t, template_digest = :c"
+            ),
+            {"b": b.base_id, "r": b.revision, "t": b.tokenizer_digest, "c": b.template_digest},
+        )
+        found = await admission.served(tx, who.person_id, b, 3)
+    assert len(found) == 3
+    assert found[0].temperature == 0.7
+    assert found[0].logprobs == (-1.0, -2.0)
