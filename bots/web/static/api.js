@@ -28,8 +28,14 @@ async function call(path, options) {
 
 export const get = (path) => call(path, {});
 
-export const post = (path, body = {}) =>
-  call(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+// What is short enough for it reaches the gateway even when the page is left at that moment.
+const KEEPALIVE_CHARS = 10000;
+
+export function post(path, body = {}) {
+  const text = JSON.stringify(body);
+  const headers = { "Content-Type": "application/json" };
+  return call(path, { method: "POST", headers, body: text, keepalive: text.length < KEEPALIVE_CHARS });
+}
 
 /** A fresh id for an update. `randomUUID` exists on secure pages only, so it is written out here. */
 export function newId() {

@@ -181,8 +181,9 @@ function connected(yes) {
 }
 
 async function choose(chosen) {
+  const told = known ? attempt(() => post("language", { language: chosen })) : null;
   await speak(chosen);
-  if (known) await attempt(() => post("language", { language: chosen }));
+  await told;
 }
 
 function wireChat() {

@@ -1,6 +1,6 @@
 // Writing: the text field, its correction mode, and what happens to a message until the gateway has it.
 
-import { $ } from "./dom.js";
+import { $, safe } from "./dom.js";
 import { newId, RETRYABLE, send } from "./api.js";
 import { say } from "./words.js";
 
@@ -78,7 +78,7 @@ function restore() {
 export function correct(item) {
   correcting = item;
   $("correcting").hidden = !item;
-  $("corrected").textContent = item ? item.plain.slice(0, 160) : "";
+  $("corrected").textContent = item ? safe(document.createElement("p"), item.html).textContent.slice(0, 160) : "";
   $("text").dataset.hint = item ? "say.correct" : "say";
   $("text").placeholder = say($("text").dataset.hint);
   if (item) $("text").focus();

@@ -187,6 +187,8 @@ export function wire() {
 }
 
 export function wireCode() {
+  // The code is shown once: only the person's own word closes the box.
+  $("code-dialog").addEventListener("cancel", (event) => event.preventDefault());
   $("code-kept").addEventListener("click", () => $("code-dialog").close());
   $("code-copy").addEventListener("click", copyCode);
 }

@@ -104,7 +104,7 @@ function theirs(item, acts) {
   return h("article", { class: `message theirs ${item.kind} ${item.turn?.state ?? ""}` }, bubble, whole ? toolbar(item, acts) : null);
 }
 
-const fileOf = (file) => h("a", { class: "file", href: file.href, download: file.name }, icon("file"), say("file", { name: file.name }));
+const fileOf = (file) => h("a", { class: "save", href: file.href, download: file.name }, icon("file"), say("file", { name: file.name }));
 
 function rowOf(row, item, acts) {
   const buttons = row.map((button) =>
