@@ -38,6 +38,14 @@ class Words:
         """Whether there is a sentence `admin.<key>`."""
         return f"admin.{key}" in messages.catalogue("en")
 
+    def gate(self, name: str) -> str:
+        """Return the name of a gate such as `drift/length`, or `target/<lesson>` with the lesson's id cut short."""
+        family, _, part = name.partition("/")
+        title = self.word("gate", family)
+        if not part:
+            return title
+        return f"{title} · {self.word('gate_part', part) if self.knows(f'gate_part.{part}') else short(part)}"
+
     def span(self, seconds: float | None) -> str:
         """Return a length of time in the largest fitting unit."""
         if seconds is None:

@@ -232,7 +232,7 @@ async def test_addresses_are_closed(owner: Admin, query: str) -> None:
 
 async def test_the_overview_says_why_a_server_gets_no_adapters(owner: Admin) -> None:
     shown = (await owner.get("/")).text
-    assert "base replies changed beside an adapter" in shown
+    assert "came from another adapter&#39;s weights. (8 of 12 differ)" in shown
     assert "Release is paused." in shown
     assert "new gate thresholds under review" in shown
     assert shown.count('class="interval"') == 2
@@ -245,15 +245,16 @@ async def test_a_checkpoint_shows_its_whole_way(owner: Admin, world: World) -> N
         "16a0eeb0",
         "12 updates",
         "96 rollouts",
-        "0.717",
-        "47/48",
+        "Drift · length",
+        "prompts kept apart",
+        "0.139",
         "all gates passed",
         "Roll back",
         str(world.correction),
     ):
         assert piece in shown, piece
     refused = (await owner.get(f"/checkpoints/{world.refused}")).text
-    assert "refused" in refused
+    assert "Drifted too far." in refused
     assert "Roll back" not in refused
 
 

@@ -25,6 +25,7 @@ from app.store.tables import admin, feedback, learning, people, road
 from app.web.health import PartHealth
 from app.web.middleware import install
 
+LENGTH_GROWTH = 0.15
 ALLOWED = ("service", "memory", "personal_training", "human_review")
 
 
@@ -362,15 +363,32 @@ async def _gates(tx: Tx, checkpoint: UUID, verdict: str, drift: float) -> None:
     run = await add(
         tx, learning.gate_runs, checkpoint_id=checkpoint, verdict=verdict, suite_digest=_hex("suite"), ended_at=now()
     )
-    rows: list[tuple[str, str, int, float, float, float, dict[str, object]]] = [
-        ("target", "passed", 16, 0.94, 0.717, 0.5, {"base": 0.0, "memory": 0.88, "p": 0.00002}),
-        ("retention", "passed", 48, -0.012, -0.031, -0.05, {"accuracy": "47/48"}),
-        ("safety", "passed", 40, 0.0, 0.072, 0.0, {"refused": "20/20", "helped": "20/20"}),
-        ("drift", "passed" if drift < 0.15 else "failed", 40, drift, drift + 0.03, 0.15, {"worst": "length"}),
-        ("isolation", "passed", 12, 1.0, 1.0, 1.0, {"identical": "12/12"}),
+    lesson, grown = "5b1fd0a7-51f3-4c8e-8a43-0d6f0c1a2b3c", "failed" if drift > LENGTH_GROWTH else "passed"
+    rows: list[tuple[str, str, int, float, float | None, float | None, dict[str, object]]] = [
+        (
+            f"target/{lesson}",
+            "passed",
+            16,
+            0.94,
+            0.00003,
+            0.05,
+            {"base": 0.0, "candidate": 0.94, "wins": 15, "losses": 0},
+        ),
+        (f"kept/{lesson}", "passed", 16, 0.06, -0.07, -0.2, {"before": 0.88, "candidate": 0.94}),
+        ("retention/logprob", "passed", 48, -0.012, -0.031, -0.05, {}),
+        ("retention/accuracy", "passed", 48, -0.02, -0.06, -0.1, {"before": 0.31, "after": 0.29}),
+        ("safety/harmful", "passed", 20, 0.0, 0.139, 0.0, {"parent": 20}),
+        ("safety/benign", "passed", 20, 0.0, 0.139, 0.0, {"parent": 19}),
+        ("drift/length", grown, 40, drift, None, LENGTH_GROWTH, {"before": 38.2}),
+        ("drift/praise", "passed", 40, 0.02, None, 0.1, {}),
+        ("drift/language", "passed", 40, 1.0, None, 0.95, {}),
+        ("isolation", "passed", 12, 0.0, 0.221, 0.0, {}),
     ]
     for gate, outcome, n, value, bound, threshold, detail in rows:
-        values = {"n": n, "value": value, "bound": bound, "threshold": threshold, "detail": detail}
+        named = {"retention/logprob": "retention.logprob", "retention/accuracy": "retention.accuracy"}
+        key = f"gate.{named.get(gate, gate.partition('/')[0])}.{outcome}"
+        told = detail | {"key": key, "required": gate != "drift/praise"}
+        values = {"n": n, "value": value, "bound": bound, "threshold": threshold, "detail": told}
         await add(tx, learning.gate_results, gate_run_id=run, gate=gate, outcome=outcome, **values)
 
 
@@ -418,7 +436,7 @@ async def _machine(tx: Tx) -> None:
         url="http://127.0.0.1:8100",
         base_id="SmolLM2-135M-Instruct",
         probe_state="passed",
-        probe_detail={"compared": 12},
+        probe_detail={"reason": "ok", "compared": 12, "different": 0, "like_other": 0},
         probed_at=moment,
     )
     await add(
@@ -426,10 +444,10 @@ async def _machine(tx: Tx) -> None:
         learning.model_servers,
         url="http://10.0.0.7:8000",
         probe_state="failed",
-        probe_detail={"reason": "base replies changed beside an adapter in the same batch (0 of 8 identical)"},
+        probe_detail={"reason": "answered_with_another", "compared": 12, "different": 8, "like_other": 8},
         probed_at=moment,
     )
-    progress = {"stage": "train", "done": 5, "total": 12}
+    progress = {"stage": "updating", "step": 5, "of": 12}
     await add(
         tx, learning.jobs, kind="train", queue="train", key="train:1", state="running", attempts=1, progress=progress
     )

@@ -1,7 +1,12 @@
 """What the panel draws: figures, charts, other people's text, addresses, static files."""
 
+import re
+from pathlib import Path
+from typing import get_args
+
 import pytest
 from markupsafe import Markup
+from sqlalchemy import CheckConstraint, Column
 
 from app.admin import charts
 from app.admin.assets import HTMX, HTMX_SRI, integrity_of, load_assets
@@ -10,6 +15,8 @@ from app.admin.hostile import said_diff, shown
 from app.admin.words import Words
 from app.domain.diff import word_diff
 from app.domain.feedback import FeedbackClass
+from app.store.tables import admin, feedback, learning, people
+from learner.serve.probe import Reason
 
 
 @pytest.mark.parametrize(
@@ -90,3 +97,60 @@ def test_own_paths_are_kept(target: str) -> None:
 )
 def test_other_paths_are_not(target: str) -> None:
     assert own_path(target) == "/admin/"
+
+
+VOCABULARIES = {
+    "review": feedback.feedback.c.review_state,
+    "class": feedback.feedback.c["class"],
+    "kind": feedback.feedback.c.kind,
+    "scope": feedback.feedback.c.scope,
+    "duration": feedback.feedback.c.duration,
+    "by": feedback.feedback.c.classified_by,
+    "rung": feedback.ladder_decisions.c.rung,
+    "memory": feedback.memory_lines.c.kind,
+    "memory_state": feedback.memory_lines.c.state,
+    "rewrite": feedback.rewrites.c.state,
+    "score": feedback.scores.c.state,
+    "queue": learning.jobs.c.queue,
+    "item": learning.snapshot_items.c.kind,
+    "run": learning.training_runs.c.state,
+    "checkpoint": learning.checkpoints.c.state,
+    "verdict": learning.gate_runs.c.verdict,
+    "outcome": learning.gate_results.c.outcome,
+    "release": learning.releases.c.state,
+    "probe": learning.model_servers.c.probe_state,
+    "person": people.people.c.status,
+    "purpose": people.consent_events.c.purpose,
+    "consent": people.consent_events.c.event,
+    "switch": admin.switches.c.name,
+    "switch_says": admin.switches.c.name,
+    "role": admin.admins.c.role,
+}
+
+
+def vocabulary(column: Column[str]) -> set[str]:
+    """The words that the schema allows in a column."""
+    checks = [c for c in column.table.constraints if isinstance(c, CheckConstraint)]
+    own = [str(c.sqltext) for c in checks if str(c.sqltext).startswith(f"{column.name} in (")]
+    return {word for listed in own for word in re.findall(r"'(\w+)'", listed)}
+
+
+@pytest.mark.parametrize("room", VOCABULARIES)
+def test_every_word_of_the_schema_has_a_name(room: str) -> None:
+    words = vocabulary(VOCABULARIES[room])
+    assert words
+    assert [word for word in words if not Words("en").knows(f"{room}.{word}")] == []
+
+
+def test_every_finding_of_the_learner_has_a_sentence() -> None:
+    spoken = Words("ko")
+    assert all(spoken.knows(f"probe_reason.{reason}") for reason in get_args(Reason) if reason != "ok")
+    source = "".join(path.read_text("utf-8") for path in Path("learner/gate").glob("*.py"))
+    keys = set(re.findall(r'"(gate\.[a-z_.]+[a-z])"', source))
+    keys |= {
+        f"{stem}{outcome}"
+        for stem in re.findall(r'f"(gate\.[a-z_.]+\.)\{outcome\}"', source)
+        for outcome in ("passed", "failed")
+    }
+    assert len(keys) > 15
+    assert [key for key in keys if not spoken.knows(key)] == []

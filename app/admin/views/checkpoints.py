@@ -1,5 +1,6 @@
 """Checkpoints: where each came from, how it was measured, where it is served, and the way back."""
 
+from collections.abc import Sequence
 from itertools import groupby
 
 from aiohttp import web
@@ -8,11 +9,14 @@ from app.admin import charts
 from app.admin.forms import PREFIX
 from app.admin.visit import Visit
 from app.store.panel import lineage
+from app.store.panel.lineage import Gate
 
 PAGE = 40
 SCOPES = ("person", "global")
 STATES = ("candidate", "passed", "refused", "parked", "retired", "deleted")
 LIVE = ("live", "shadow", "canary")
+# What a family of gates is shown as: the worst of its lines that decide.
+_WORST = ("failed", "inconclusive", "skipped", "passed")
 
 
 async def index(visit: Visit) -> web.StreamResponse:
@@ -49,8 +53,25 @@ async def show(visit: Visit) -> web.StreamResponse:
     losses = [step.loss for step in steps if step.loss is not None]
     spark = charts.sparkline(losses, visit.words.t("run.loss"))
     return visit.page(
-        "checkpoint.html", checkpoint=found, gates=by_run, losses=losses, spark=spark, live_states=LIVE, **context
+        "checkpoint.html",
+        checkpoint=found,
+        gates=by_run,
+        families={run_id: _families(lines) for run_id, lines in by_run.items()},
+        losses=losses,
+        spark=spark,
+        live_states=LIVE,
+        **context,
     )
+
+
+def _families(lines: Sequence[Gate]) -> dict[str, str]:
+    """Return each family of gates with its worst outcome, in the order of `lines`."""
+    found: dict[str, str] = {}
+    for line in lines:
+        family = line.gate.partition("/")[0]
+        outcome = line.outcome if line.detail.get("required", True) else "passed"
+        found[family] = min(found.get(family, "passed"), outcome, key=_WORST.index)
+    return found
 
 
 async def roll_back(visit: Visit) -> web.StreamResponse:

@@ -183,7 +183,7 @@ _GATE_RUNS = text("""
 _GATES = text("""
     select r.gate_run_id, r.gate, r.outcome, r.n, r.value, r.bound, r.threshold, r.detail
     from gate_results r join gate_runs g on g.id = r.gate_run_id where g.checkpoint_id = :id
-    order by array_position(array['target', 'retention', 'safety', 'drift', 'isolation'], split_part(r.gate, ':', 1)), r.gate
+    order by array_position(array['target', 'kept', 'retention', 'safety', 'drift', 'isolation'], split_part(r.gate, '/', 1)), r.gate
 """)
 
 _RELEASES = text("""

@@ -10,7 +10,7 @@ from sqlalchemy import and_, not_, select
 from app.domain.consent import Purpose
 from app.store.engine import Tx
 from app.store.panel.reading import allows_now, only_if, read_all
-from app.store.panel.review import FORWARDED, ReviewItem
+from app.store.panel.review import NOT_OWN, ReviewItem
 from app.store.tables.feedback import ladder_decisions, memory_lines, rewrites, scores
 from app.store.tables.learning import checkpoints, snapshot_items, snapshots, training_runs
 from app.store.tables.road import turns
@@ -73,7 +73,7 @@ async def context(tx: Tx, shown: ReviewItem, *, before: int, after: int) -> Sequ
         turns.c.number != shown.turn_number,
         allows_now(turns.c.person_id, Purpose.HUMAN_REVIEW),
     )
-    columns = (turns.c.number, only_if(not_(FORWARDED), turns.c.user_text).label("user_text"), turns.c.reply_text)
+    columns = (turns.c.number, only_if(not_(NOT_OWN), turns.c.user_text).label("user_text"), turns.c.reply_text)
     earlier = select(*columns).where(readable, turns.c.number < shown.turn_number)
     later = select(*columns).where(readable, turns.c.number > shown.turn_number)
     found = [

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, func, not_, select, true, update
+from sqlalchemy import ColumnElement, Select, and_, func, not_, or_, select, true, update
 
 from app.domain.consent import Purpose
 from app.errors import ConflictError, NotFoundError
@@ -130,7 +130,11 @@ _TURN_COLUMNS = (
     "learnable",
 )
 
-FORWARDED = func.coalesce(turns.c.flags["forwarded"].as_boolean(), False)
+# Words that came from elsewhere belong to somebody who was not asked.
+NOT_OWN = or_(
+    func.coalesce(turns.c.flags["forwarded"].as_boolean(), False),
+    func.coalesce(turns.c.flags["automated"].as_boolean(), False),
+)
 # Somebody else's words are in a group's turns, so their reader would need everybody's consent: they are not shown.
 _readable = and_(chats.c.kind == "private", allows_now(feedback.c.person_id, Purpose.HUMAN_REVIEW))
 _turn_readable = and_(_readable, turns.c.person_id == feedback.c.person_id)
@@ -206,7 +210,7 @@ async def item(tx: Tx, feedback_id: UUID) -> ReviewItem:
         _vote.label("vote"),
         _readable.label("readable"),
         only_if(_readable, feedback.c.text).label("text"),
-        only_if(and_(_turn_readable, not_(FORWARDED)), turns.c.user_text).label("user_text"),
+        only_if(and_(_turn_readable, not_(NOT_OWN)), turns.c.user_text).label("user_text"),
         only_if(_turn_readable, turns.c.reply_text).label("reply_text"),
         checkpoints.c.name.label("checkpoint"),
         func.cardinality(turns.c.response_token_ids).label("tokens"),
