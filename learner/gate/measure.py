@@ -219,7 +219,12 @@ class Measurer:
             return await self._model.generate(messages, name, tokens)
 
     async def _all(self, calls: Sequence[Awaitable[T]]) -> list[T]:
-        return list(await asyncio.gather(*calls))
+        tasks = [asyncio.ensure_future(call) for call in calls]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()  # after a failure the rest is not wanted; finished ones do not mind
 
 
 def _decided(lesson: GateLesson, reply: Reply) -> bool | None:

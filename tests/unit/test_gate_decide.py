@@ -228,3 +228,19 @@ def test_suites_know_their_languages_and_never_repeat_a_prompt() -> None:
     assert len(set(ids)) == len(ids)
     assert both.digest != load_suite(["en"]).digest
     assert load_suite(["en", "ko"]) is both
+
+
+def test_every_line_has_its_sentence_in_both_languages() -> None:
+    import re
+    from pathlib import Path
+
+    import learner.gate
+    from app.domain.messages import catalogue
+
+    source = "".join(p.read_text() for p in Path(learner.gate.__path__[0]).glob("*.py"))
+    keys = set(re.findall(r'"(gate\.[a-z_.]+)"', source)) | {
+        f"gate.{g}.{o}" for g in ("target", "kept") for o in ("passed", "failed")
+    }
+    assert len(keys) > 20
+    assert keys == {key for key in catalogue("en") if key.startswith("gate.")}
+    assert keys == {key for key in catalogue("ko") if key.startswith("gate.")}
