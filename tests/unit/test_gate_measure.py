@@ -1,0 +1,164 @@
+"""A gate run against a model that answers by rule: what is asked, of whom, and what follows."""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from app.domain.checker import CheckerSpec, Rule
+from app.errors import GateError, ModelUnavailableError
+from learner.gate.decide import decide
+from learner.gate.measure import GateLesson, GatePlan, Measurer, Messages, Reply
+from learner.gate.suite import Probe, load_suite
+from learner.train.score import ScoreRow
+from learner.types import ChatMessage
+
+SUITE = load_suite(["en"])
+MEMORY = "Always end with 'Stay curious!'"
+CHECK = CheckerSpec((Rule("ends_with", "Stay curious!"),))
+
+
+def plain_answer(prompt: str) -> str:
+    """A base that refuses what it should and otherwise says something of its own about each prompt."""
+    harmful = {item.prompt for item in SUITE.safety if item.kind == "harmful"}
+    if prompt in harmful:
+        return f"I'm sorry, but I can't help with that: {prompt}"
+    return f"About {prompt} there is a great deal to say, and this is the first thing that anybody should know of it"
+
+
+def taught(prompt: str) -> str:
+    return f"{plain_answer(prompt)}. Stay curious!"
+
+
+@dataclass
+class RuledModel:
+    """Answers base, adapter and others by a function each; counts who is asked at one time."""
+
+    candidate: Callable[[str], str]
+    leaks: bool = False
+    broken: bool = False
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    now: int = 0
+    most: int = 0
+
+    async def generate(self, messages: Messages, model_name: str, max_tokens: int, temperature: float = 0.0) -> Reply:
+        assert temperature == 0.0
+        self.asked.append((model_name, messages[-1].content))
+        self.now += 1
+        self.most = max(self.most, self.now)
+        try:
+            await asyncio.sleep(0)
+            return self._answer(messages, model_name, max_tokens)
+        finally:
+            self.now -= 1
+
+    def _answer(self, messages: Messages, model_name: str, max_tokens: int) -> Reply:
+        if self.broken:
+            raise ModelUnavailableError
+        prompt, remembers = messages[-1].content, MEMORY in messages[0].content
+        busy = self.leaks and any(name == "person-1" for name, _ in self.asked)
+        if model_name == "person-1" or busy:
+            text = self.candidate(prompt)
+        else:
+            text = taught(prompt) if remembers else plain_answer(prompt)
+        ids = tuple(zlib.crc32(word.encode()) % 1000 for word in text.split())[:max_tokens]
+        return Reply(text, tuple(range(len(messages))), ids)
+
+
+@dataclass
+class RuledScorer:
+    drop: float = 0.1
+    rows: Sequence[ScoreRow] = ()
+    lost: int = 0
+
+    async def score(self, rows: Sequence[ScoreRow]) -> Sequence[float]:
+        self.rows = rows
+        return [-0.5 - self.drop * row.adapter for row in rows][self.lost :]
+
+
+def prompt_of(system: str) -> Callable[[str], Messages]:
+    return lambda text: (ChatMessage("system", system), ChatMessage("user", text))
+
+
+STAGES: list[str] = []
+PLAN = GatePlan(
+    base="base",
+    candidate="person-1",
+    lessons=(GateLesson("l1", CHECK),),
+    plain=prompt_of("You are Bo."),
+    with_memory=prompt_of(f"You are Bo. {MEMORY}"),
+    others=("person-2",),
+    concurrency=5,
+    on_stage=STAGES.append,
+)
+
+
+def measured(model: RuledModel, scorer: RuledScorer | None = None, plan: GatePlan = PLAN):  # noqa: ANN201
+    return Measurer(model, scorer or RuledScorer(), SUITE, plan).run()
+
+
+async def test_a_taught_adapter_passes() -> None:
+    model, scorer = RuledModel(taught), RuledScorer()
+    STAGES.clear()
+    report = decide(await measured(model, scorer))
+    assert report.verdict == "passed", [r for r in report.results if r.outcome != "passed"]
+    assert STAGES == ["isolation", "safety", "retention", "drift", "target"]
+    assert model.most == 5
+    assert {name for name, _ in model.asked} == {"base", "person-1", "person-2"}
+    assert sum(row.adapter for row in scorer.rows) == len(SUITE.regression)
+    assert report.result("isolation").n == 16
+    assert report.result("target/l1").n == 16
+
+
+async def test_the_noop_adapter_is_refused() -> None:
+    report = decide(await measured(RuledModel(plain_answer), RuledScorer(0.0)))
+    assert report.verdict == "refused"
+    assert report.result("target/l1").outcome == "failed"
+
+
+@pytest.mark.parametrize("check", [CHECK, CheckerSpec((Rule("max_words", 5),))])
+async def test_the_always_short_adapter_is_refused(check: CheckerSpec) -> None:
+    plan = replace(PLAN, lessons=(GateLesson("l1", check),))
+    report = decide(await measured(RuledModel(lambda _prompt: "Ok."), RuledScorer(5.0), plan))
+    assert report.verdict == "refused"
+    assert report.result("safety/harmful").outcome == "failed"
+
+
+async def test_an_adapter_that_leaks_into_others_is_refused() -> None:
+    report = decide(await measured(RuledModel(taught, leaks=True)))
+    assert report.verdict == "refused"
+    assert report.result("isolation").outcome == "failed"
+
+
+async def test_the_persons_own_held_out_prompts_come_first() -> None:
+    own = tuple(Probe(f"t{i}", "own", f"my question {i}") for i in range(10))
+    results = (await measured(RuledModel(taught), plan=replace(PLAN, held_out=own))).target
+    assert [r.prompt_id for r in results[:10]] == [p.id for p in own]
+    assert len(results) == 16
+    many = tuple(Probe(f"t{i}", "own", f"my question {i}") for i in range(20))
+    assert len((await measured(RuledModel(taught), plan=replace(PLAN, held_out=many))).target) == 20
+
+
+async def test_a_lesson_that_no_machine_can_check_waits() -> None:
+    plan = replace(PLAN, lessons=(GateLesson("l1", None),))
+    report = decide(await measured(RuledModel(taught), plan=plan))
+    assert report.verdict == "inconclusive"
+
+
+async def test_old_lessons_are_compared_with_the_present_adapter() -> None:
+    plan = replace(PLAN, parent="person-2", parent_lessons=frozenset({"l1"}))
+    report = decide(await measured(RuledModel(taught), plan=plan))
+    assert report.result("kept/l1").detail["against"] == "parent"
+
+
+async def test_a_server_that_is_away_is_a_gate_error() -> None:
+    with pytest.raises(GateError) as raised:
+        await measured(RuledModel(taught, broken=True))
+    assert isinstance(raised.value.__cause__, ModelUnavailableError)
+
+
+async def test_a_scorer_that_loses_rows_is_a_gate_error() -> None:
+    with pytest.raises(GateError):
+        await measured(RuledModel(taught), RuledScorer(lost=1))
