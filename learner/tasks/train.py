@@ -114,7 +114,13 @@ async def _train(learner: Learner, job: Job, prepared: _Prepared, run_dir: Path)
     done = files.read_result(run_dir) if prepared.resume else None
     if done is not None and done.outcome == "done":
         return done
-    spec = files.RunSpec(str(prepared.run_id), learner.model_dir, prepared.snapshot, resume=prepared.resume)
+    spec = files.RunSpec(
+        str(prepared.run_id),
+        learner.model_dir,
+        prepared.snapshot,
+        resume=prepared.resume,
+        template_args=learner.profile.chat_template_args,
+    )
     files.write_job(run_dir, spec, prepared.bodies)
     async with trainer(run_dir, learner.python_path) as running:
         seen = -1
@@ -194,15 +200,18 @@ def _place(learner: Learner, run_dir: Path, name: str) -> AdapterInfo:
     """Move a finished checkpoint under its content name; doing it again changes nothing.
 
     Raises:
-        ArtifactError: it does not verify, or holds another adapter than the run said.
+        ArtifactError: it does not verify, holds another adapter than the run said, or the disk is full.
     """
     target = learner.places.checkpoints / name
     if not target.exists():
         info = verify(run_dir / files.CHECKPOINT, learner.base, learner.fleet.max_rank)
         if info.name != name:
             raise ArtifactError("the run wrote another adapter than it said")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        rename_durably(run_dir / files.CHECKPOINT, target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            rename_durably(run_dir / files.CHECKPOINT, target)
+        except OSError as error:
+            raise ArtifactError(f"the checkpoint could not be put in its place: {error.strerror}") from error
     return verify(target, learner.base, learner.fleet.max_rank)
 
 

@@ -10,7 +10,8 @@ RUN_DIR/result.json     how it ended (`Result`), written last
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -35,12 +36,16 @@ EXIT_STOPPED = 6
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """One training: settings, seed, scope and base are the snapshot's own, so that they cannot disagree with it."""
+    """One training: settings, seed, scope and base are the snapshot's own, so that they cannot disagree with it.
+
+    `template_args` are the chat-template arguments of the base's profile, the same that the model server gets.
+    """
 
     run_id: str
     model_dir: Path
     snapshot: Snapshot
     resume: bool = False
+    template_args: Mapping[str, bool] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the job file's content."""
@@ -50,6 +55,7 @@ class RunSpec:
             "snapshot": self.snapshot.manifest.as_json(),
             "snapshot_digest": self.snapshot.digest,
             "resume": self.resume,
+            "template_args": dict(self.template_args),
         }
 
     @classmethod
@@ -62,8 +68,9 @@ class RunSpec:
         """
         try:
             snapshot = Snapshot.load(data["snapshot"], str(data["snapshot_digest"]))
-            return cls(str(data["run_id"]), Path(data["model_dir"]), snapshot, bool(data["resume"]))
-        except (KeyError, TypeError) as error:
+            arguments = {str(name): bool(value) for name, value in data["template_args"].items()}
+            return cls(str(data["run_id"]), Path(data["model_dir"]), snapshot, bool(data["resume"]), arguments)
+        except (KeyError, TypeError, AttributeError) as error:
             raise InvalidInputError(f"{JOB} is incomplete: {error}") from error
 
 

@@ -3,7 +3,7 @@
 Owns loading, forward passes at serving positions and the adapter's tensors. Full precision, safetensors only.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -59,13 +59,21 @@ class Policy:
         return cls(model, renderer, device)
 
     @classmethod
-    def load(cls, model_dir: Path, rank: int, alpha: int, seed: int, device: str = "cpu") -> "Policy":
+    def load(  # where from, what form, and how it is prompted
+        cls,
+        model_dir: Path,
+        rank: int,
+        alpha: int,
+        seed: int,
+        device: str = "cpu",
+        template_args: Mapping[str, bool] | None = None,
+    ) -> "Policy":
         """Load the base and put a fresh, seeded adapter on it.
 
         Raises:
             ArtifactError: the base cannot be read.
         """
-        base, renderer = _load_base(model_dir)
+        base, renderer = _load_base(model_dir, template_args)
         torch.manual_seed(seed)
         model = get_peft_model(base.to(device), lora_config(rank, alpha))
         model.eval()  # no dropout anywhere: what is computed here is what is served
@@ -100,7 +108,7 @@ class Policy:
         return {name: tensor.detach().to("cpu", torch.float32).contiguous().numpy() for name, tensor in state.items()}
 
 
-def _load_base(model_dir: Path) -> tuple[Any, Renderer]:
+def _load_base(model_dir: Path, template_args: Mapping[str, bool] | None = None) -> tuple[Any, Renderer]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(model_dir), local_files_only=True)
         base = AutoModelForCausalLM.from_pretrained(
@@ -108,7 +116,7 @@ def _load_base(model_dir: Path) -> tuple[Any, Renderer]:
         )
     except (OSError, ValueError) as error:
         raise ArtifactError(f"the base model in {model_dir.name} cannot be read") from error
-    return base, Renderer(tokenizer, _end_ids(base, tokenizer))
+    return base, Renderer(tokenizer, _end_ids(base, tokenizer), template_args)
 
 
 def _end_ids(model: Any, tokenizer: Any) -> tuple[int, ...]:  # noqa: ANN401  # transformers is untyped here

@@ -117,7 +117,9 @@ def _train(run_dir: Path, stop: _Stop, reporter: _Reporter) -> job.Result:
     from learner.train.positions import check_serving_positions  # noqa: PLC0415
     from learner.train.rollouts import RolloutFile  # noqa: PLC0415
 
-    policy = Policy.load(spec.model_dir, settings.rank, settings.alpha, manifest.seed, settings.device)
+    policy = Policy.load(
+        spec.model_dir, settings.rank, settings.alpha, manifest.seed, settings.device, spec.template_args
+    )
     reporter.enter("checking", 0, stop)
     check_serving_positions(policy, bodies.served_turns, settings.position_tolerance)
     rollouts = RolloutFile.open(run_dir / job.ROLLOUTS, replay=spec.resume)

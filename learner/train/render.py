@@ -3,7 +3,7 @@
 Knows the tokenizer, not the model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.errors import TrainingStoppedError
@@ -32,14 +32,24 @@ def teacher_messages(messages: Sequence[ChatMessage], lessons: Sequence[Lesson])
 class Renderer:
     """Renders prompts with the base's own chat template."""
 
-    def __init__(self, tokenizer: Any, end_ids: tuple[int, ...]) -> None:  # noqa: ANN401  # transformers is untyped here
+    def __init__(
+        self,
+        tokenizer: Any,  # noqa: ANN401  # transformers is untyped here
+        end_ids: tuple[int, ...],
+        template_args: Mapping[str, bool] | None = None,
+    ) -> None:
         self._tokenizer = tokenizer
+        self._template_args = dict(template_args or {})
         self.end_ids = end_ids
 
     def prompt(self, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
         """Return the ids of the prompt up to where the assistant starts."""
         encoded = self._tokenizer.apply_chat_template(
-            [m.as_dict() for m in messages], add_generation_prompt=True, tokenize=True, return_dict=True
+            [m.as_dict() for m in messages],
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            **self._template_args,
         )
         return tuple(int(i) for i in encoded["input_ids"])
 
