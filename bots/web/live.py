@@ -26,6 +26,9 @@ from bots.web.context import CONTEXT, Context
 from bots.web.guard import TooManyRequestsError
 
 POLL_S = 2.0
+# After something happened in this process its rows follow at once: look soon, then less and less often.
+SOON_S = 0.1
+SLOWER = 2.0
 HEARTBEAT_S = 15.0
 # Faster than this nobody reads; between two events newer texts of the same turn replace older ones.
 PACE_S = 0.05
@@ -87,13 +90,15 @@ class Feed:
         """Write events until the page is gone or the cookie is worthless."""
         async with self._context.streams.subscribe(self._visitor.chat_id) as queue:
             await self._write("retry: 1000\n\n")
-            poll_at = 0.0
+            pause, poll_at = POLL_S, 0.0
             while self._connected:
                 if time.monotonic() >= poll_at:
                     if not await self._poll():
                         return
-                    poll_at = time.monotonic() + POLL_S
-                await self._relay(queue, poll_at - time.monotonic())
+                    pause = min(pause * SLOWER, POLL_S)
+                    poll_at = time.monotonic() + pause
+                if await self._relay(queue, poll_at - time.monotonic()):
+                    pause, poll_at = SOON_S, min(poll_at, time.monotonic() + SOON_S)
 
     @property
     def _connected(self) -> bool:
@@ -101,17 +106,22 @@ class Feed:
         transport = self._request.transport
         return transport is not None and not transport.is_closing()
 
-    async def _relay(self, queue: asyncio.Queue[Item], wait_s: float) -> None:
-        """Wait up to `wait_s` for something, then write everything that is there, older texts of a turn left out."""
+    async def _relay(self, queue: asyncio.Queue[Item], wait_s: float) -> bool:
+        """Wait up to `wait_s` for something, then write all that is there, older texts of a turn left out.
+
+        Returns:
+            Whether something stored may have changed: more came than the text of a reply so far.
+        """
         try:
             items = [await asyncio.wait_for(queue.get(), max(wait_s, 0.001))]
         except TimeoutError:
-            return
+            return False
         while not queue.empty():
             items.append(queue.get_nowait())
         for item in _newest(items):
             await self._write_item(item)
         await asyncio.sleep(PACE_S)
+        return any(item.turn_id is None or not item.text for item in items)
 
     async def _write_item(self, item: Item) -> None:
         if item.turn_id:

@@ -57,8 +57,13 @@ def items_of(shown: Conversation) -> list[Item]:
     keyed = [((t.at, 0, t.number), _question(t)) for t in shown.turns if t.sibling_of is None]
     keyed += [((p.at, 1, p.id), _answer(p, by_id)) for p in _visible(shown.parts, by_id)]
     keyed += [((w.at, 0, 0), _words(w)) for w in shown.words]
-    answered = {p.turn_id for p in shown.parts if p.content.text}
-    keyed += [((t.at, 1, 0), _pending(t)) for t in shown.turns if t.state in OPEN_STATES or t.id not in answered]
+    shown_turns = {p.turn_id for p in shown.parts if p.message_id and p.content.text}
+    coming = {p.turn_id for p in shown.parts if p.message_id is None}
+    keyed += [
+        ((t.at, 1, 0), _pending(t, on_its_way=t.id in coming))
+        for t in shown.turns
+        if t.id not in shown_turns or _open(t)
+    ]
     return [item for _, item in sorted(keyed, key=lambda pair: pair[0])]
 
 
@@ -66,7 +71,7 @@ def _visible(parts: Iterable[PartView], by_id: dict[UUID, TurnView]) -> Iterable
     """Yield the parts with something to show; a reply that is still being written shows as pending instead."""
     for part in parts:
         turn = by_id.get(part.turn_id) if part.turn_id else None
-        if turn and turn.state in OPEN_STATES and part.kind == "reply":
+        if turn and _open(turn) and part.kind == "reply":
             continue
         if part.message_id is None:
             continue  # not delivered yet: a button under it could not say which message it belongs to
@@ -86,8 +91,14 @@ def _words(words: WordsView) -> Item:
     return _base(words.at, "you") | {"text": words.text, "about": short_id(words.turn_id)}
 
 
-def _pending(turn: TurnView) -> Item:
-    return _base(turn.at, "bot") | {"kind": "pending", "turn": _turn(turn)}
+def _open(turn: TurnView) -> bool:
+    return turn.state in OPEN_STATES
+
+
+def _pending(turn: TurnView, *, on_its_way: bool) -> Item:
+    # Between "written" and "delivered" the person still waits; what they saw of it stays on the page.
+    state = "generating" if on_its_way else turn.state
+    return _base(turn.at, "bot") | {"kind": "pending", "turn": _turn(turn) | {"state": state}}
 
 
 def _answer(part: PartView, by_id: dict[UUID, TurnView]) -> Item:
