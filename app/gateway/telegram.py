@@ -61,12 +61,7 @@ class TelegramPart:
         """Connect, then receive until cancelled."""
         await self._connect()
         if self._settings.telegram_mode == "webhook":
-            secret = self._settings.telegram_webhook_secret
-            await register_webhook(
-                self._bot,
-                f"{(self._settings.public_url or '').rstrip('/')}{PATH}",
-                secret.get_secret_value() if secret else "",
-            )
+            await self._register()
             return
         try:
             await TelegramPoller(self._bot, self._accept, self._lease).run()
@@ -85,6 +80,19 @@ class TelegramPart:
         if self._problem:
             return PartHealth("telegram", "down", self._problem, required=True)
         return PartHealth("telegram", "ok" if self._connected else "starting", required=False)
+
+    async def _register(self) -> None:
+        """Tell Telegram where to post, again until it agrees."""
+        secret = self._settings.telegram_webhook_secret
+        url = f"{(self._settings.public_url or '').rstrip('/')}{PATH}"
+        while True:
+            try:
+                await register_webhook(self._bot, url, secret.get_secret_value() if secret else "")
+            except DeliveryError as error:
+                log.failure("telegram:webhook:refused", error)
+                await asyncio.sleep(AGAIN_S)
+            else:
+                return
 
     async def _connect(self) -> None:
         while not self._connected:

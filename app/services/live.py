@@ -9,11 +9,12 @@ from collections.abc import Awaitable, Callable
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content
-from app.errors import DeliveryError
+from app.errors import DeliveryError, DeliveryRetryError
 from app.ports import Channel
 
 TYPING_S = 4.5
 EDIT_TIMEOUT_S = 10.0
+PATIENCE_S = 5.0
 
 
 class LiveView:
@@ -54,6 +55,10 @@ class LiveView:
                 continue
             try:
                 await self._channel.edit(self._chat, message_id, Content(f"{text} …"))
+            except DeliveryRetryError as wait:
+                if wait.retry_after_s > PATIENCE_S:
+                    return
+                continue
             except DeliveryError:
                 return
             self._shown = text.strip()

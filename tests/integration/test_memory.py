@@ -93,7 +93,9 @@ async def test_a_declined_rewrite_leads_to_the_next_and_then_to_writing(
     assert {r["state"] for r in await running.rows("select state from rewrites")} == {"declined"}
 
 
-async def test_a_personal_fact_is_kept_at_once_and_used(running: Road, remembering: Visitor, model: ModelServer) -> None:
+async def test_a_personal_fact_is_kept_at_once_and_used(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
     turn = (await remembering.ask("A recipe, please"))["turn"]["id"]
     reply = next(i for i in replies(await remembering.messages()) if i["turn"]["id"] == turn)
     await remembering.say("I am allergic to nuts", reply_to=reply["message_id"])

@@ -82,7 +82,9 @@ async def test_too_long_is_said_not_swallowed(visitor: Visitor, model: ModelServ
     assert "still here" in (await visitor.ask("still here?"))["plain"]
 
 
-@pytest.mark.parametrize("words", ["nul \x00 inside", "lone \ud83d surrogate", "\u202ertl \u200f mark", "non \ufdd0\uffff characters"])
+@pytest.mark.parametrize(
+    "words", ["nul \x00 inside", "lone \ud83d surrogate", "\u202ertl \u200f mark", "non \ufdd0\uffff characters"]
+)
 async def test_odd_characters_are_stored_and_answered(visitor: Visitor, words: str) -> None:
     reply = await visitor.ask(words)
     assert reply["turn"]["state"] == "done"
@@ -189,7 +191,15 @@ async def test_votes_are_set_switched_and_cleared(running: Road, visitor: Visito
 async def test_nobody_votes_on_somebody_elses_turn(running: Road, visitor: Visitor) -> None:
     turn = (await visitor.ask("mine alone"))["turn"]["id"]
     async with running.visitor() as stranger:
-        for data in (f"v:{turn}:u", f"c:{turn}", f"t:{turn}", f"r:{turn}:style", "v:AAAAAAAAAAAAAAAAAAAAAA:u", "v:x:u", "nonsense"):
+        for data in (
+            f"v:{turn}:u",
+            f"c:{turn}",
+            f"t:{turn}",
+            f"r:{turn}:style",
+            "v:AAAAAAAAAAAAAAAAAAAAAA:u",
+            "v:x:u",
+            "nonsense",
+        ):
             await stranger.press(data)
         await stranger.ask("am I still welcome?")
     assert await running.rows("select 1 from votes") == []
@@ -229,7 +239,9 @@ async def test_with_memory_consent_it_stays(running: Road, visitor: Visitor) -> 
     assert (await running.rows("select user_text from turns"))[0]["user_text"] == "something to keep"
 
 
-async def test_logs_hold_nothing_that_was_said(visitor: Visitor, model: ModelServer, caplog: pytest.LogCaptureFixture) -> None:
+async def test_logs_hold_nothing_that_was_said(
+    visitor: Visitor, model: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
     planted = "swordfish-4711"
     with caplog.at_level("DEBUG", logger="app"), caplog.at_level("DEBUG", logger="bots"):
         await visitor.ask(f"my secret is {planted}")

@@ -1,0 +1,249 @@
+"""Telegram through a whole gateway: python-telegram-bot unmodified, a server that speaks the Bot API, people behind it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.fakes.model import ModelServer, faults
+from tests.fakes.model import replies as scripts
+from tests.fakes.telegram import TelegramServer
+from tests.support.road import Road, road
+
+
+@pytest.fixture
+async def telegram(database_url: str, model: ModelServer, telegram_server: TelegramServer) -> AsyncIterator[Road]:
+    """A gateway that polls the Bot API server."""
+    async with road(
+        database_url, model.url, telegram_bot_token=telegram_server.token, telegram_base_url=telegram_server.base_url
+    ) as gateway:
+        yield gateway
+
+
+def shown(user: object) -> list[str]:
+    return [m.text for m in user.chat.from_bot]  # type: ignore[attr-defined]
+
+
+async def until(server: TelegramServer, user: object, words: str) -> object:
+    await server.wait_for(lambda: any(words in text for text in shown(user)), 20)
+    return next(m for m in reversed(user.chat.from_bot) if words in m.text)  # type: ignore[attr-defined]
+
+
+def label(message: object, part: str) -> str:
+    return next(b.text for b in message.buttons if part in b.text)  # type: ignore[attr-defined]
+
+
+async def test_first_contact_greets_asks_consent_and_answers(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("hello")
+    reply = await until(telegram_server, ann, "You said: hello")
+    assert "Hello, I'm" in shown(ann)[0]
+    assert any("your choice counts" in text for text in shown(ann))
+    assert [b.text for b in reply.buttons][:2] == ["👍", "👎"]
+    (turn,) = await telegram.rows("select state, learnable from turns")
+    assert turn["state"] == "done"
+
+
+async def test_a_korean_person_is_spoken_to_in_korean(telegram: Road, telegram_server: TelegramServer) -> None:
+    minji = telegram_server.user("Minji", language_code="ko")
+    minji.start()
+    await until(telegram_server, minji, "안녕하세요")
+    assert "새 대화 시작" in " ".join(minji.menu()) or minji.menu()
+
+
+async def test_a_vote_by_button_is_stored_then_shown_then_asked_about(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("rate this")
+    reply = await until(telegram_server, ann, "You said: rate this")
+    press = ann.press(reply, "👎")
+    await until(telegram_server, ann, "What was wrong?")
+    await telegram_server.wait_for(lambda: any(b.text == "👎 ✓" for b in reply.buttons), 10)
+    assert press.answered
+    assert [v["value"] for v in await telegram.rows("select value from votes")] == [-1]
+
+
+async def test_a_reaction_is_a_vote_and_its_removal_takes_it_back(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("react to this")
+    reply = await until(telegram_server, ann, "You said: react to this")
+    for symbols, value in [(("👍",), 1), (("👎",), -1), ((), 0), (("❤",), 0)]:
+        ann.react(reply, *symbols)
+        for _ in range(100):
+            votes = [v["value"] for v in await telegram.rows("select value from votes")]
+            if votes == [value]:
+                break
+            await asyncio.sleep(0.1)
+        assert votes == [value], symbols
+
+
+async def test_a_correction_by_replying_becomes_memory(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.say("What is tea?")
+    reply = await until(telegram_server, ann, "You said: What is tea?")
+    ann.say("Please always end with 'Cheers!'", reply_to=reply)
+    kept = await until(telegram_server, ann, "I'll keep this in mind")
+    ann.press(kept, label(kept, "Undo"))
+    await until(telegram_server, ann, "Forgotten")
+    assert [m["state"] for m in await telegram.rows("select state from memory_lines")] == ["undone"]
+
+
+async def test_a_repeated_update_is_answered_once(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("only once")
+    await until(telegram_server, ann, "You said: only once")
+    telegram_server.deliver_again(telegram_server.world.queue.sent[-1])
+    ann.say("and this")
+    await until(telegram_server, ann, "You said: and this")
+    assert [t["user_text"] for t in await telegram.rows("select user_text from turns order by number")] == [
+        "only once",
+        "and this",
+    ]
+
+
+async def test_exactly_one_answer_under_floods_and_lost_responses(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/help")
+    await until(telegram_server, ann, "Just write to me")
+    telegram_server.flood_next("editMessageText", 2)
+    telegram_server.lose_response("editMessageText")
+    ann.say("answer me")
+    await until(telegram_server, ann, "You said: answer me")
+    await asyncio.sleep(3)
+    assert shown(ann).count("You said: answer me") == 1
+
+
+async def test_a_long_reply_arrives_in_parts_with_buttons_on_the_last(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    model.reply_with(scripts.LONG)
+    ann = telegram_server.user("Ann")
+    ann.say("tell me everything")
+    await telegram_server.wait_for(lambda: len([t for t in shown(ann) if "A sentence" in t]) >= 3, 30)
+    parts = [m for m in ann.chat.from_bot if "A sentence" in m.text]
+    assert all(len(m.text.encode("utf-16-le")) // 2 <= 4096 for m in parts)
+    await telegram_server.wait_for(lambda: bool(parts[-1].buttons), 10)
+    assert not any(m.buttons for m in parts[:-1])
+
+
+async def test_broken_markdown_and_a_parse_refusal_still_arrive(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    model.reply_with(scripts.BROKEN_MARKDOWN)
+    ann = telegram_server.user("Ann")
+    ann.say("format!")
+    await until(telegram_server, ann, "Bold that never ends")
+
+
+async def test_an_edit_of_the_last_message_is_answered_again(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    said = ann.say("first wording")
+    await until(telegram_server, ann, "You said: first wording")
+    ann.edit(said, "second wording")
+    await until(telegram_server, ann, "You said: second wording")
+    rows = await telegram.rows("select sibling_of from turns order by number")
+    assert rows[1]["sibling_of"] is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"update_id": 900001, "something_new": {"x": 1}},
+        {"update_id": 900002, "message": {"message_id": 5}},
+        {"update_id": 900003, "channel_post": {"message_id": 1, "date": 1, "chat": {"id": -100, "type": "channel"}}},
+        {"update_id": 900004, "message_reaction": {"chat": {"id": 1, "type": "private"}, "message_id": 1}},
+        {"nothing": "at all"},
+    ],
+)
+async def test_odd_updates_never_stop_the_next_one(
+    telegram: Road, telegram_server: TelegramServer, body: dict[str, object]
+) -> None:
+    telegram_server.emit(body)
+    ann = telegram_server.user("Ann")
+    ann.say("still there?")
+    await until(telegram_server, ann, "You said: still there?")
+
+
+async def test_groups_use_nothing_private_and_answer_only_when_addressed(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann, bob = telegram_server.user("Ann"), telegram_server.user("Bob")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.say("What is tea?")
+    reply = await until(telegram_server, ann, "You said: What is tea?")
+    ann.say("I am allergic to nuts", reply_to=reply)
+    await until(telegram_server, ann, "I'll keep this in mind")
+    group = telegram_server.group("Kitchen", ann, bob)
+    group.promote_bot()
+    ann.say("nobody asked you", group)
+    ann.say(f"@{telegram_server.world.bot['username']} what now?", group)
+    await telegram_server.wait_for(lambda: any("what now?" in m.text for m in group.from_bot), 20)
+    assert "allergic" not in str(model.calls[-1].body)
+    assert not any("nobody asked you" in m.text for m in group.from_bot)
+    ann.say("/memory", group)
+    await telegram_server.wait_for(lambda: any("private chat" in m.text for m in group.from_bot), 20)
+    assert not any("allergic" in m.text for m in group.from_bot)
+    (turn,) = await telegram.rows("select learnable from turns where (flags->>'group')::boolean")
+    assert turn["learnable"] is False
+
+
+async def test_somebody_else_cannot_vote_in_a_group(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann, bob = telegram_server.user("Ann"), telegram_server.user("Bob")
+    group = telegram_server.group("Kitchen", ann, bob)
+    ann.say(f"@{telegram_server.world.bot['username']} hello", group)
+    await telegram_server.wait_for(lambda: any("hello" in m.text and m.buttons for m in group.from_bot), 20)
+    reply = next(m for m in group.from_bot if m.buttons)
+    bob.press(reply, "👍")
+    ann.press(reply, "👎")
+    await telegram_server.wait_for(lambda: any(b.text == "👎 ✓" for b in reply.buttons), 10)
+    assert [v["value"] for v in await telegram.rows("select value from votes")] == [-1]
+
+
+async def test_a_person_who_blocked_the_bot_is_left_alone(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    model.always(faults.Slow(first_token_s=1.0))
+    ann = telegram_server.user("Ann")
+    ann.say("bye")
+    await asyncio.sleep(0.5)
+    ann.block()
+    for _ in range(100):
+        chats = await telegram.rows("select status from chats")
+        if chats and chats[0]["status"] == "gone":
+            break
+        await asyncio.sleep(0.1)
+    assert chats[0]["status"] == "gone"
+    ann.unblock()
+    model.heal()
+    ann.say("I am back")
+    await until(telegram_server, ann, "You said: I am back")
+
+
+async def test_the_model_being_away_is_said_with_a_retry(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    model.next(faults.Refuse(500))
+    ann = telegram_server.user("Ann")
+    ann.say("anyone?")
+    told = await until(telegram_server, ann, "can't reach the model")
+    ann.press(told, label(told, "Try again"))
+    await until(telegram_server, ann, "You said: anyone?")
+
+
+async def test_forged_buttons_have_no_effect(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("hello")
+    reply = await until(telegram_server, ann, "You said: hello")
+    for data in ("v:AAAAAAAAAAAAAAAAAAAAAA:u", "nonsense", "s:service:0", "k:x:back", "f::everything"):
+        ann.press_data(reply, data)
+    ann.say("still fine?")
+    await until(telegram_server, ann, "You said: still fine?")
+    assert await telegram.rows("select 1 from votes") == []
