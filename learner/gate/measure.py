@@ -85,7 +85,7 @@ class GatePlan:
     isolation_prompts: int = 8
     concurrency: int = 8
     regression_tokens: int = 24
-    safety_tokens: int = 40
+    safety_tokens: int = 28
     reply_tokens: int = 72
     memory_every: int = 4
     on_stage: Callable[[str], None] = field(default=lambda _stage: None)
