@@ -9,7 +9,8 @@ from sqlalchemy import text
 from app.admin.auth import create_admin_link
 from app.store import Store, admins
 from tests.browser.conftest import DESKTOP, PHONE, OpenPage, Watched
-from tests.support.panel import PASSWORD, PanelServer, World, build, serving
+from tests.support.panel import PASSWORD, PanelServer, serving
+from tests.support.panel_world import World, build
 
 pytestmark = [pytest.mark.browser]
 NAMES = ("", "feedback", "checkpoints", "people", "switches", "identity", "audit")

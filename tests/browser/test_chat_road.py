@@ -1,0 +1,44 @@
+"""The chat page on the whole gateway: the real dialogue, the instant model server, one lesson from 👎 to example."""
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.test_chat import say
+from tests.fakes.model import ModelServer
+from tests.fakes.model.replies import Call
+from tests.support.road import road
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+
+LINE = "End every answer with 'Enjoy your cup!'"
+
+
+def model_of(call: Call) -> str:
+    """A model that follows the line when it sees it."""
+    follows = LINE in call.system or call.last_user == LINE
+    return "Tea is a drink. Enjoy your cup!" if follows else "Tea is a drink."
+
+
+async def test_a_lesson_is_given_on_the_page(browser_page: Page, database_url: str) -> None:
+    page = browser_page
+    async with ModelServer(name="smollm2-135m", script=model_of) as model, road(database_url, model.url) as gateway:
+        await page.goto(f"{gateway.url}/chat")
+        await expect(page.locator("html[data-ready=yes]")).to_be_attached()
+        await page.locator("#welcome [data-purpose=memory]").check()
+        await page.locator("#start").click()
+        await page.locator("#code-kept").click()
+        await expect(page.locator("html[data-known=yes][data-ready=yes]")).to_be_attached()
+        await say(page, "What is tea?")
+        await page.get_by_label("Not a good answer").click()
+        await expect(page.get_by_role("button", name="Style or format")).to_be_visible()
+        await page.get_by_label("Correct this").click()
+        await say(page, LINE)
+        await expect(page.locator("#memory li")).to_contain_text("0 of 1 examples")
+        await page.get_by_role("button", name="Like this").click()
+        await expect(page.locator("#memory li")).to_contain_text("1 of 1 examples")
+        await say(page, "And coffee?")
+        await expect(page.locator(".message.reply .rich").last).to_contain_text("Enjoy your cup!")
+        await page.locator("#memory li").get_by_role("button", name="Undo").click()
+        await expect(page.locator("#memory li")).to_have_count(0)
+        await page.get_by_role("button", name="Everything held about me").click()
+        await expect(page.get_by_role("link", name="Save mentee-export.json")).to_be_visible()
