@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import psutil
 from aiohttp import web
 
 from app import config, telemetry
@@ -40,6 +41,7 @@ from app.services.lanes import LaneRunner
 from app.services.remember import Rewriter
 from app.services.stream import Streams
 from app.store import Store, people
+from app.store.owners import release_dead
 from app.telemetry import Log
 from app.web.health import Started, add_health_routes
 from app.web.middleware import install
@@ -58,6 +60,7 @@ class Gateway:
     """A built gateway: its web application, its loops, and what must be closed."""
 
     app: web.Application
+    store: Store
     lanes: LaneRunner
     deliverer: Deliverer
     loops: Sequence[Coroutine[Any, Any, None]]
@@ -67,7 +70,9 @@ class Gateway:
     running: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self) -> None:
-        """Run the loops."""
+        """Give back what dead processes of this host hold; run the loops."""
+        async with self.store.begin() as tx:
+            await release_dead(tx, socket.gethostname(), psutil.pid_exists)
         loops = [self.lanes.run(), self.deliverer.run(), *self.loops]
         if self.telegram:
             loops.append(self.telegram.run())
@@ -150,6 +155,7 @@ async def build(settings: Settings) -> Gateway:
         app.router.add_post(telegram.path, telegram.webhook)
     return Gateway(
         app=app,
+        store=store,
         lanes=LaneRunner(store, dialogue.handle, owner, arrived),
         deliverer=Deliverer(store, channels, owner, due),
         loops=(wake.run(), keep_house(store, settings)),

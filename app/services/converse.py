@@ -24,6 +24,7 @@ from app.domain.policy import Route
 from app.domain.text import is_blank, without_thinking
 from app.domain.turn import BaseIdentity, Origin, Outcome, Provenance, Turn
 from app.errors import AdapterUnknownError, ModelError, ModelRequestError, ModelUnavailableError
+from app.failpoints import reach
 from app.ports import Channel, Completion, Model, Sampling
 from app.services.lanes import Work
 from app.services.live import LiveView
@@ -235,6 +236,7 @@ class Converse:
                 break
             first_ms = first_ms or (time.monotonic() - started) * 1000
             text += delta.text
+            reach("converse:streaming")
             shown = without_thinking(text)
             view.show(shown)
             self._streams.publish(request.chat.id, Item(turn.id, shown))
@@ -278,6 +280,7 @@ class Converse:
                 await self._deliver(tx, request, turn, plan, outcome)
                 await self._count(tx, request, plan, outcome)
             await work.done(tx)
+        reach("converse:stored")
         self._due.set()
         self._streams.publish(request.chat.id, Item())
         log.info(

@@ -19,6 +19,7 @@ from app.errors import (
     RecipientGoneError,
     StoreUnavailableError,
 )
+from app.failpoints import reach
 from app.ports import Channel
 from app.store import Store, outbox, people
 from app.telemetry import Log
@@ -100,6 +101,7 @@ class Deliverer:
             return
         try:
             message_id = await self._hand_over(channel, row)
+            reach("deliver:sent")
         except DeliveryRetryError as wait:
             await self._later(row, "asked_to_wait", wait.retry_after_s)
         except DeliveryUncertainError:

@@ -6,6 +6,7 @@ import hmac
 from collections.abc import Sequence
 from uuid import UUID
 
+from app.failpoints import reach
 from app.store import Store, inbox
 from bots.base import Accept, RawUpdate
 
@@ -36,6 +37,7 @@ class Intake:
         rows = [inbox.Stored(tuple(self.digest(bot_id, key) for key in u.keys), u.lane, u.body) for u in updates]
         async with self._store.begin() as tx:
             stored = await inbox.accept(tx, bot_id, rows)
+        reach("intake:stored")
         self._woken.set()
         return stored
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from app.errors import InvalidInputError, MenteeError, StoreUnavailableError
+from app.failpoints import reach
 from app.store import Store, Tx, inbox, switches
 from app.telemetry import Log
 
@@ -95,6 +96,8 @@ class LaneRunner:
             log.warning("inbox:claim:store_away")
             await asyncio.sleep(STORE_AWAY_S)
             return False
+        if found:
+            reach("lane:claimed")
         for claimed in found:
             task = asyncio.create_task(self._work(Work(claimed, self._owner)))
             self._running[claimed.id] = task

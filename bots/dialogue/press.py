@@ -8,6 +8,7 @@ from app.domain.outgoing import Content
 from app.domain.press import Press, parse
 from app.domain.turn import Turn
 from app.errors import InvalidInputError, NotFoundError
+from app.failpoints import reach
 from app.services import feedback as judging
 from app.services.lanes import Work
 from app.store import Tx, feedback, memory, outbox, people, turns
@@ -31,6 +32,7 @@ async def on_press(parts: Parts, room: Room, event: PressEvent, work: Work) -> N
         async with parts.store.begin() as tx:
             await QUICK[press.verb](tx, parts, room, press, event)
             await work.done(tx)
+        reach("press:stored")
     except (NotFoundError, InvalidInputError) as error:
         # Forged, foreign, or of a row that is gone: the person sees nothing of it, the log does.
         log.warning("press:data:refused", kind=type(error).__name__, inbox=work.claimed.id)
