@@ -215,6 +215,7 @@ class Door:
             if old_token:
                 await admins.end_session(tx, digest(old_token))
             await admins.clear_attempts(tx, subjects)
+            await admins.drop_old(tx)
             await _open_session(tx, account, token, user_agent)
         return token
 

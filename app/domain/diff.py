@@ -13,7 +13,7 @@ from typing import Literal
 
 Kind = Literal["same", "gone", "new"]
 
-MAX_EDITS = 600
+MAX_EDITS = 400
 # Punctuation that belongs to the word around it: don't, 3.5, well-known.
 _INNER = frozenset("'’.-")
 _ZWJ = "\u200d"

@@ -145,6 +145,15 @@ async def _session(tx: Tx, change: Update, token_hash: bytes, idle: timedelta) -
     return SignedIn(**row) if row else None
 
 
+async def drop_old(tx: Tx) -> None:
+    """Remove sessions and links a month after they stopped working."""
+    long_ago = func.now() - timedelta(days=30)
+    await tx.execute(
+        delete(admin_sessions).where(func.coalesce(admin_sessions.c.ended_at, admin_sessions.c.expires_at) < long_ago)
+    )
+    await tx.execute(delete(admin_links).where(admin_links.c.expires_at < long_ago))
+
+
 async def end_session(tx: Tx, token_hash: bytes) -> None:
     """End one session at once."""
     await tx.execute(

@@ -8,7 +8,8 @@ from sqlalchemy import text
 
 from app.admin.routes import ROUTES
 from app.store import Store
-from tests.support.panel import Admin, PanelServer, World, build, consent, serving
+from tests.support.panel import Admin, PanelServer, serving
+from tests.support.panel_world import World, build, consent
 
 
 @pytest.fixture
@@ -181,21 +182,21 @@ async def test_two_reviewers_do_not_overwrite_each_other(owner: Admin, world: Wo
     assert row["review_state"] == "approved"
 
 
-@pytest.mark.parametrize(
-    ("form", "status"),
-    [
-        ({"decision": "reject"}, 400),
-        ({"decision": "quarantine", "reason": "  "}, 400),
-        ({"decision": "relabel", "new_class": "no_such"}, 400),
-        ({"decision": "relabel"}, 400),
-        ({"decision": "delete"}, 400),
-        ({}, 400),
-        ({"decision": "approve", "seen": "approved"}, 409),
-    ],
-)
-async def test_half_decisions_are_refused(owner: Admin, world: World, form: dict[str, str], status: int) -> None:
+HALF_DECISIONS = [
+    ({"decision": "reject"}, 400),
+    ({"decision": "quarantine", "reason": "  "}, 400),
+    ({"decision": "relabel", "new_class": "no_such"}, 400),
+    ({"decision": "relabel"}, 400),
+    ({"decision": "delete"}, 400),
+    ({}, 400),
+    ({"decision": "approve", "seen": "approved"}, 409),
+]
+
+
+async def test_half_decisions_are_refused(owner: Admin, world: World) -> None:
     await owner.get("/feedback")
-    assert (await owner.post(f"/feedback/{world.correction}", {"seen": "new"} | form)).status == status
+    for form, status in HALF_DECISIONS:
+        assert (await owner.post(f"/feedback/{world.correction}", {"seen": "new"} | form)).status == status, form
 
 
 async def test_what_may_not_be_read_cannot_be_approved(owner: Admin, world: World) -> None:
@@ -205,29 +206,37 @@ async def test_what_may_not_be_read_cannot_be_approved(owner: Admin, world: Worl
     assert (await owner.post(address, {"decision": "quarantine", "seen": "new", "reason": "unseen"})).status == 200
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        ("kind=rewrite", 1),
-        ("class=personal_fact", 1),
-        ("language=ko", 1),
-        ("channel=telegram", 0),
-        ("readable=no", 2),
-        ("class=style&readable=yes", 2),
-        ("state=approved", 0),
-    ],
-)
-async def test_filters_live_in_the_address(owner: Admin, query: str, expected: int) -> None:
-    shown = (await owner.get(f"/feedback?{query}")).text
-    assert shown.count('<li><a href="/admin/feedback?') == expected
+FILTERS = [
+    ("kind=rewrite", 1),
+    ("class=personal_fact", 1),
+    ("language=ko", 1),
+    ("channel=telegram", 0),
+    ("readable=no", 2),
+    ("class=style&readable=yes", 2),
+    ("state=approved", 0),
+]
 
 
-@pytest.mark.parametrize(
-    "query",
-    ["state=x", "class='", "page=-1", "page=99999999999999999999999", "item=1", "kind=vote&kind=vote", "sort=1"],
-)
-async def test_addresses_are_closed(owner: Admin, query: str) -> None:
-    assert (await owner.get(f"/feedback?{query}")).status == 400
+async def test_filters_live_in_the_address(owner: Admin) -> None:
+    for query, expected in FILTERS:
+        shown = (await owner.get(f"/feedback?{query}")).text
+        assert shown.count('<li><a href="/admin/feedback?') == expected, query
+
+
+WRONG_ADDRESSES = [
+    "state=x",
+    "class='",
+    "page=-1",
+    "page=99999999999999999999999",
+    "item=1",
+    "kind=vote&kind=vote",
+    "sort=1",
+]
+
+
+async def test_addresses_are_closed(owner: Admin) -> None:
+    for query in WRONG_ADDRESSES:
+        assert (await owner.get(f"/feedback?{query}")).status == 400, query
 
 
 async def test_the_overview_says_why_a_server_gets_no_adapters(owner: Admin) -> None:
@@ -335,12 +344,15 @@ async def test_an_edited_identity_is_a_new_version(owner: Admin, world: World, s
     assert (await owner.post(address, identity())).status == 409, "the form was made for version 2"
 
 
-@pytest.mark.parametrize("missing", ["name", "system_prompt", "privacy_notice", "languages"])
-async def test_an_identity_needs_its_parts(owner: Admin, world: World, missing: str) -> None:
+NEEDED = ["name", "system_prompt", "privacy_notice", "languages"]
+
+
+async def test_an_identity_needs_its_parts(owner: Admin, world: World) -> None:
     address = f"/identity/{world.bot}"
     await owner.get(address)
-    form = {name: value for name, value in identity().items() if name != missing}
-    assert (await owner.post(address, form)).status == 400
+    for missing in NEEDED:
+        form = {name: value for name, value in identity().items() if name != missing}
+        assert (await owner.post(address, form)).status == 400, missing
 
 
 async def test_facts_are_names_and_values(owner: Admin, world: World) -> None:

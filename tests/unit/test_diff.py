@@ -104,8 +104,8 @@ def test_similarity_tells_a_rewrite_from_an_instruction() -> None:
 
 def test_long_hostile_texts_end_in_time() -> None:
     before, after = "a b " * 25_000, "b c a " * 16_000
-    began = time.perf_counter()
+    began = time.process_time()
     pieces = word_diff(before, after).pieces
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     assert nfc("".join(p.text for p in pieces if p.kind != "new")) == nfc(before)
     assert MAX_EDITS < 1000

@@ -3,6 +3,8 @@
 The address is the state: filters, page and item. After a decision the next item of the same queue follows.
 """
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
 from urllib.parse import urlencode
 from uuid import UUID
@@ -12,7 +14,7 @@ from aiohttp import web
 from app.admin.forms import PREFIX, ChoiceError, Fields, ReasonMissingError
 from app.admin.visit import Visit
 from app.domain.consent import Purpose
-from app.domain.diff import word_diff
+from app.domain.diff import WordDiff, word_diff
 from app.domain.feedback import FeedbackClass
 from app.domain.messages import LANGUAGES
 from app.errors import ForbiddenError
@@ -85,14 +87,21 @@ async def _around(visit: Visit, item: ReviewItem) -> dict[str, object]:
             "verdicts": await provenance.verdicts(tx, item.turn_id),
             "uses": await provenance.uses(tx, item.id),
         }
-    reply = item.reply_text or ""
-    correction = word_diff(reply, item.text) if item.text and item.kind in {"correction", "rewrite"} else None
+    texts = [r.text for r in rewrites if r.text and r.text != item.text]
+    own = [item.text] if item.text and item.kind in {"correction", "rewrite"} else []
+    # In a thread: long texts take a moment to compare, and chats are served by the same loop.
+    diffs = await asyncio.to_thread(_diffs, item.reply_text or "", [*own, *texts])
+    correction = diffs[0] if own else None
     return facts | {
         "earlier": [t for t in turns if t.number < item.turn_number],
         "later": [t for t in turns if t.number > item.turn_number],
         "diff": correction if correction and correction.similarity >= ALIKE else None,
-        "rewrites": [(r, word_diff(reply, r.text)) for r in rewrites if r.text and r.text != item.text],
+        "rewrites": list(zip([r for r in rewrites if r.text in texts], diffs[len(own) :], strict=True)),
     }
+
+
+def _diffs(reply: str, texts: Sequence[str]) -> list[WordDiff]:
+    return [word_diff(reply, text) for text in texts]
 
 
 async def decide(visit: Visit) -> web.StreamResponse:
