@@ -79,6 +79,22 @@ class Gateway:
         self.running = [asyncio.create_task(loop) for loop in loops]
         self.started.complete()
 
+    async def until_broken(self, stop: asyncio.Event) -> BaseException | None:
+        """Wait until `stop`, or until a loop ends by an error that it should have handled; return that error.
+
+        A gateway without one of its loops looks alive and is not: it ends, and is started again.
+        """
+        stopping = asyncio.create_task(stop.wait())
+        waiting: set[asyncio.Task[Any]] = {stopping, *self.running}
+        while not stopping.done():
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done - {stopping}:
+                if error := task.exception():
+                    log.failure("gateway:loop:broken", error)
+                    stopping.cancel()
+                    return error
+        return None
+
     async def stop(self) -> None:
         """Stop in the order of the road: nothing more comes in, what runs ends, what is due goes out."""
         if self.telegram:
@@ -117,42 +133,14 @@ async def build(settings: Settings) -> Gateway:
         )
         channels[telegram.bot_id] = telegram.channel
 
-    chosen = profile(settings.model)
-    model = VllmClient(
-        _model_url(settings),
-        api_key=settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None,
-        token_timeout_s=settings.model_timeout_s,
-        template_arguments=chosen.chat_template_args,
-    )
-    base = served_base(chosen, settings.model_dir)
+    model = _model(settings)
     judge = _judge_client(settings)
     acts = Acts(store, settings)
-    converse = Converse(store, model, base, streams, settings, learning_of(settings), due)
-    dialogue = Dialogue(
-        Parts(
-            store=store,
-            settings=settings,
-            converse=converse,
-            rewriter=Rewriter(model, base.name, settings.max_reply_tokens),
-            judge=Judge(judge) if judge else None,
-            leaving=acts,
-            live_release=live_release,
-            due=due,
-            small_model=chosen.parameters < SMALL_MODEL_PARAMETERS,
-        ),
-        channels,
-    )
+    dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, acts, streams, due), channels)
     wake = relay(store)
     parts = GatewayParts(store, model, wake, telegram)
     started = Started()
-    app = web.Application(client_max_size=MAX_BODY)
-    install(app)
-    add_health_routes(app, parts, started)
-    app.add_subapp("/chat", chat_app)
-    app.add_subapp("/admin", create_admin_app(store, acts, parts, settings))
-    app.router.add_get("/", _to_chat)
-    if telegram and telegram.webhook:
-        app.router.add_post(telegram.path, telegram.webhook)
+    app = _application(parts, started, chat_app, create_admin_app(store, acts, parts, settings), telegram)
     return Gateway(
         app=app,
         store=store,
@@ -163,6 +151,48 @@ async def build(settings: Settings) -> Gateway:
         closing=(model.close(), *([judge.close()] if judge else []), store.close()),
         started=started,
     )
+
+
+def _dialogue_parts(
+    store: Store,
+    settings: Settings,
+    model: VllmClient,
+    judge: JudgeClient | None,
+    acts: Acts,
+    streams: Streams,
+    due: asyncio.Event,
+) -> Parts:
+    chosen = profile(settings.model)
+    base = served_base(chosen, settings.model_dir)
+    return Parts(
+        store=store,
+        settings=settings,
+        converse=Converse(store, model, base, streams, settings, learning_of(settings), due),
+        rewriter=Rewriter(model, base.name, settings.max_reply_tokens),
+        judge=Judge(judge) if judge else None,
+        leaving=acts,
+        live_release=live_release,
+        due=due,
+        small_model=chosen.parameters < SMALL_MODEL_PARAMETERS,
+    )
+
+
+def _application(
+    parts: GatewayParts,
+    started: Started,
+    chat: web.Application,
+    panel: web.Application,
+    telegram: TelegramPart | None,
+) -> web.Application:
+    app = web.Application(client_max_size=MAX_BODY)
+    install(app)
+    add_health_routes(app, parts, started)
+    app.add_subapp("/chat", chat)
+    app.add_subapp("/admin", panel)
+    app.router.add_get("/", _to_chat)
+    if telegram and telegram.webhook:
+        app.router.add_post(telegram.path, telegram.webhook)
+    return app
 
 
 async def serve(settings: Settings) -> None:
@@ -180,10 +210,12 @@ async def serve(settings: Settings) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await stop.wait()
+    broken = await gateway.until_broken(stop)
     log.info("gateway:process:stopping")
     await runner.cleanup()
     await gateway.stop()
+    if broken:
+        raise broken
 
 
 async def _to_chat(_request: web.Request) -> web.StreamResponse:
@@ -212,8 +244,13 @@ def _database_url(settings: Settings) -> str:
     return settings.database_url.get_secret_value()
 
 
-def _model_url(settings: Settings) -> str:
-    return settings.vllm_base_url or f"http://127.0.0.1:{settings.vllm_port}"
+def _model(settings: Settings) -> VllmClient:
+    return VllmClient(
+        settings.vllm_base_url or f"http://127.0.0.1:{settings.vllm_port}",
+        api_key=settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None,
+        token_timeout_s=settings.model_timeout_s,
+        template_arguments=profile(settings.model).chat_template_args,
+    )
 
 
 def _secret(settings: Settings) -> bytes:

@@ -1,0 +1,1 @@
+"""Rooms together: real PostgreSQL, real processes, servers that speak the real protocols."""

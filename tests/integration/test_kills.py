@@ -2,13 +2,12 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from app.store import Store
 from sqlalchemy import text
 
+from app.store import Store
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
 from tests.support.process import free_port, gateway_process
@@ -20,9 +19,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 async def environment(
     database_url: str, model: ModelServer, telegram_server: TelegramServer, tmp_path: Path
-) -> AsyncIterator[dict[str, str]]:
+) -> dict[str, str]:
     """What a gateway process needs to talk to the fakes."""
-    yield {
+    return {
         "DATABASE_URL": database_url,
         "VLLM_BASE_URL": model.url,
         "BROKER_URL": "redis://127.0.0.1:1/0",
@@ -71,7 +70,7 @@ async def test_a_vote_stored_before_the_kill_is_shown_after_it(
     async with gateway_process(free_port(), environment | {"MENTEE_KILL_AT": "press:stored"}) as process:
         ann.press(reply, "👍")
         await killed(process)
-    assert [b.text for b in reply.buttons][0] == "👍"
+    assert next(b.text for b in reply.buttons) == "👍"
     async with gateway_process(free_port(), environment):
         await telegram_server.wait_for(lambda: reply.buttons[0].text == "👍 ✓", 45)
     async with store.begin() as tx:

@@ -2,10 +2,12 @@
 
 import asyncio
 import uuid
+from itertools import pairwise
 
 import pytest
 
-from tests.fakes.model import ModelServer, faults, replies as scripts
+from tests.fakes.model import ModelServer, faults
+from tests.fakes.model import replies as scripts
 from tests.support.road import Road, Visitor, button, replies
 
 
@@ -36,7 +38,7 @@ async def test_messages_of_a_chat_keep_their_order(running: Road, visitor: Visit
     await visitor.wait(lambda items: len(replies(items)) == 6)
     rows = await running.rows("select user_text, finished_at, created_at from turns order by number")
     assert [r["user_text"] for r in rows] == [f"number {n}" for n in range(6)]
-    assert all(a["finished_at"] <= b["created_at"] for a, b in zip(rows, rows[1:], strict=False))
+    assert all(a["finished_at"] <= b["created_at"] for a, b in pairwise(rows))
 
 
 async def test_chats_do_not_wait_for_each_other(running: Road, model: ModelServer) -> None:
@@ -262,7 +264,7 @@ async def test_the_language_can_be_chosen(visitor: Visitor) -> None:
     await visitor.command("language", "ko")
     await visitor.told("한국어로 말할게요")
     await visitor.command("help")
-    await visitor.told("새 대화")
+    assert "/forget" in (await visitor.told("새 대화"))["plain"]
 
 
 async def test_buttons_of_a_question_go_when_it_is_settled(visitor: Visitor) -> None:

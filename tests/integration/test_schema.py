@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from app.store import Store
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from app.store import Store
 from tests.conftest import ROOT
 
 
@@ -37,7 +37,9 @@ async def test_migrations_can_be_taken_back(database_url: str, store: Store) -> 
     assert alembic(database_url, "upgrade", "head").returncode == 0
 
 
-@pytest.mark.parametrize("statement", ["update audit_log set actor = 'x'", "delete from audit_log", "truncate audit_log"])
+@pytest.mark.parametrize(
+    "statement", ["update audit_log set actor = 'x'", "delete from audit_log", "truncate audit_log"]
+)
 async def test_the_audit_log_only_grows(store: Store, statement: str) -> None:
     async with store.begin() as tx:
         await tx.execute(text("insert into audit_log (actor, event) values ('a', 'admin:login:done')"))

@@ -12,10 +12,11 @@ from typing import Any
 
 import aiohttp
 from aiohttp.test_utils import TestServer
+from sqlalchemy import text
+
 from app.config import Settings
 from app.main import Gateway, build
 from app.store import Store
-from sqlalchemy import text
 
 SECRET = "s" * 40
 Json = dict[str, object]

@@ -1,0 +1,1 @@
+"""Rules alone: no database, no network."""

@@ -4,6 +4,9 @@ import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from app.domain.consent import ConsentEvent, Consents, Purpose
 from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Button, Content
@@ -12,8 +15,6 @@ from app.domain.press import VERBS, Press, long_id, parse, short_id
 from app.domain.prompt import PastTurn, build
 from app.domain.text import is_blank, storable, without_thinking
 from app.errors import InvalidInputError
-from hypothesis import given
-from hypothesis import strategies as st
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,6 +4,7 @@ import uuid
 from dataclasses import replace
 
 import pytest
+
 from app.config import LadderSettings
 from app.domain.consent import Consents, Purpose
 from app.domain.feedback import Classification, FeedbackClass, classify_by_person, classify_by_rule
