@@ -1,9 +1,11 @@
 """The isolation probe: does a model server keep base and adapters apart when they share a batch?
 
-    load two marked adapters ─► greedy replies quiet (one at a time) ─► the same mixed in one batch ─► compare
+    load two marked adapters, fill every slot ─► greedy replies quiet (one at a time) ─► mixed in one batch ─► compare
 
-Some servers answer base requests with an adapter's weights as soon as both are in one batch (vLLM with one adapter
-slot does, every time). Until a server passed this since its start, no adapter is routed to it. The two adapters stay
+Some servers answer base requests with an adapter's weights as soon as both are in one batch. vLLM's CPU kernels do it
+once its last slot has held an adapter: with one slot every time, with more as soon as as many adapters were in use; so
+the probe puts marked weights into all of them first. Until a server passed this since its start, no adapter is routed
+to it. The two adapters stay
 loaded: a server that does not have them any more was restarted. Random weights, numpy and safetensors only.
 """
 
@@ -31,6 +33,8 @@ ALPHA = 16
 STRENGTH = 0.06
 SEEDS = {"a": 11, "b": 29}
 ROUNDS = 2
+SLOTS = 32
+"""At least as many as a server has (`--max-loras`)."""
 TOKENS = 12
 PRIORITY = 10
 PROMPTS = ("Name three things that float on water.", "Tell me about the moon in one sentence.")
@@ -92,6 +96,7 @@ async def probe_server(model: Model, base: ProbeBase, workdir: Path) -> ProbeRep
     try:
         for name, seed in zip(names[1:], SEEDS.values(), strict=True):
             await load_folder(model, name, write_marked_adapter(workdir / name, base.model_dir, seed))
+        await _fill_slots(model, workdir / names[1])
     except ModelUnavailableError:
         raise
     except ModelError:
@@ -165,6 +170,14 @@ def shapes(model_dir: Path) -> dict[str, tuple[int, int]]:
         "mlp.down_proj": (inner, hidden),
     }
     return {f"model.layers.{n}.{module}": size for n in range(layers) for module, size in sizes.items()}
+
+
+async def _fill_slots(model: Model, directory: Path) -> None:
+    """Put marked weights into every adapter slot. Loading activates an adapter; unloading only forgets its name."""
+    for _ in range(SLOTS):
+        name = f"mentee-slot-{uuid4().hex[:12]}"
+        await load_folder(model, name, directory)
+        await model.unload_adapter(name)
 
 
 async def _reply(model: Model, name: str, prompt: str) -> Tokens:

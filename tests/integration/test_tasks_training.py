@@ -192,7 +192,11 @@ async def test_a_killed_worker_s_training_dies_with_it_and_is_taken_up(learner: 
 def _worker_command(learner: Learner, job_id: UUID) -> list[str]:
     program = (
         "import asyncio, sys; from uuid import UUID; from app.config import load; from dataclasses import replace\n"
-        "from learner.tasks.context import open_learner; from learner.tasks.run import handle\n"
+        "from learner.tasks import train; from learner.tasks.context import open_learner\n"
+        "from learner.tasks.run import handle\n"
+        "make = train.train_settings\n"
+        "small = dict(niceness=0, threads=1, max_new_tokens=8, rollouts_per_step=4)\n"
+        "train.train_settings = lambda *a, **k: replace(make(*a, **k), **small)\n"
         "async def main():\n"
         "    made = await open_learner(load())\n"
         "    lora = replace(made.profile.lora, rank=2, alpha=4, updates=30)\n"
