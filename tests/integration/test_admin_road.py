@@ -13,7 +13,7 @@ from app.admin.auth import Passwords
 from tests.support.panel import Admin
 from tests.support.road import Road, Visitor
 
-CORRECTION = "please answer shorter from now on"
+CORRECTION = "I am allergic to nuts"
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ async def owner(running: Road) -> AsyncIterator[Admin]:
 
 async def correct(running: Road, visitor: Visitor) -> None:
     reply = await visitor.ask("What can you tell me about rivers?")
-    await visitor.say(CORRECTION, reply_to=reply["turn"]["id"])
+    await visitor.say(CORRECTION, reply_to=reply["message_id"])
     async with asyncio.timeout(20):
         while not await count(running, "select count(*) from feedback"):
             await asyncio.sleep(0.05)
@@ -41,7 +41,6 @@ async def count(running: Road, query: str) -> int:
 
 
 async def test_a_reviewer_sees_what_its_author_allows(running: Road, visitor: Visitor, owner: Admin) -> None:
-    await visitor.arrive()
     await visitor.allow("memory")
     await correct(running, visitor)
     closed = await owner.get("/feedback?state=")
@@ -54,7 +53,6 @@ async def test_a_reviewer_sees_what_its_author_allows(running: Road, visitor: Vi
 
 
 async def test_a_pause_of_intake_loses_nothing(visitor: Visitor, owner: Admin) -> None:
-    await visitor.arrive()
     await owner.post("/switches/intake", {"position": "paused", "reason": "moving house"})
     await visitor.say("are you there?")
     assert "moving house" in (await owner.get("/")).text
@@ -63,7 +61,6 @@ async def test_a_pause_of_intake_loses_nothing(visitor: Visitor, owner: Admin) -
 
 
 async def test_forgetting_through_the_panel_gives_a_receipt(running: Road, visitor: Visitor, owner: Admin) -> None:
-    await visitor.arrive()
     await visitor.allow("memory")
     await correct(running, visitor)
     async with running.store.begin() as tx:
