@@ -44,6 +44,8 @@ def parser() -> argparse.ArgumentParser:
     _add(commands, "doctor", _doctor, "check every configured part and say what to do")
     _add(commands, "demo", _demo, "show that it learns: four cells on held-out prompts")
     _add(commands, "bench", _bench, "measure; `mentee bench road` prints the ratios of one run")
+    invite = _add(commands, "invite", _invite, "make a code that lets one newcomer into the web chat")
+    invite.add_argument("--days", type=int, default=7, help="how long it works (default: 7)")
     admin = _add(commands, "admin", _admin, "make a one-time link to the panel")
     admin.add_argument("action", choices=("reset", "first"), help="reset: always; first: only where there is no admin")
     admin.add_argument("--address", help="address of the panel (default: PUBLIC_URL or this machine)")
@@ -94,6 +96,13 @@ def _admin(arguments: argparse.Namespace) -> int:
     link = make(settings, arguments.action, arguments.address or settings.public_url or address_of(settings))
     if link:
         print(link)
+    return 0
+
+
+def _invite(arguments: argparse.Namespace) -> int:
+    from app.embedded.invite import make
+
+    print(make(config.load(), arguments.days))
     return 0
 
 

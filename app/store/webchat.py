@@ -14,6 +14,7 @@ from sqlalchemy import RowMapping, exists, func, insert, select, update
 
 from app.clock import now
 from app.domain.consent import Purpose
+from app.store.clock import after
 from app.store.engine import Tx
 from app.store.people import record_consent
 from app.store.tables.admin import login_attempts
@@ -22,6 +23,8 @@ from app.store.tables.road import inbox
 
 CHANNEL = "web"
 BOT_EXTERNAL_ID = "web"
+
+DAY_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,12 @@ async def _add_account(tx: Tx, bot_id: UUID, person_id: UUID, account_id: UUID, 
     await tx.execute(
         insert(accounts).values(id=account_id, person_id=person_id, bot_id=bot_id, external_id=external_id)
     )
+
+
+async def add_invitation(tx: Tx, code_hash: bytes, days: int, created_by: str) -> None:
+    """Keep a one-time invitation that works within `days`."""
+    made = insert(invitations).values(code_hash=code_hash, created_by=created_by, expires_at=after(days * DAY_S))
+    await tx.execute(made)
 
 
 async def spend_invitation(tx: Tx, code_hash: bytes, person_id: UUID) -> bool:

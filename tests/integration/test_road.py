@@ -4,11 +4,13 @@ import asyncio
 import uuid
 from itertools import pairwise
 
+import aiohttp
 import pytest
 
+from app.embedded import invite
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.model import replies as scripts
-from tests.support.road import Road, Visitor, button, replies
+from tests.support.road import Road, Visitor, button, replies, road
 
 
 async def test_a_message_is_answered(running: Road, visitor: Visitor) -> None:
@@ -26,6 +28,7 @@ async def test_a_message_is_answered(running: Road, visitor: Visitor) -> None:
 async def test_an_update_sent_twice_is_answered_once(running: Road, visitor: Visitor) -> None:
     same = str(uuid.uuid4())
     await asyncio.gather(*(visitor.say("once", update_id=same) for _ in range(5)))
+    await visitor.told("You said: once")
     await visitor.ask("another")
     turns = await running.rows("select user_text from turns order by number")
     assert [t["user_text"] for t in turns] == ["once", "another"]
@@ -274,3 +277,19 @@ async def test_buttons_of_a_question_go_when_it_is_settled(visitor: Visitor) -> 
     await visitor.press(f"v:{turn['turn']['id']}:d")
     asked = await visitor.told("What was wrong?")
     assert button(asked, "Just this time")
+
+
+async def test_beyond_loopback_a_newcomer_needs_an_invitation(database_url: str, model: ModelServer) -> None:
+    async with road(database_url, model.url, public_url="https://chat.example.org") as gateway:
+        code = await asyncio.to_thread(invite.make, gateway.settings)
+        headers = {"Origin": gateway.url}
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
+            start = f"{gateway.url}/chat/api/start"
+            answers = []
+            for body in ({}, {"invitation": "guessed"}, {"invitation": code}, {"invitation": code}):
+                session.cookie_jar.clear()
+                async with session.post(start, json=body, headers=headers) as answer:
+                    answers.append(answer.status)
+    assert answers[:2] == [403, 403]
+    assert answers[2] in {200, 201}
+    assert answers[3] == 403
