@@ -268,10 +268,16 @@ async def set_state(tx: Tx, checkpoint_id: UUID, state: str, *, among: tuple[str
 
 
 async def park_other_bases(tx: Tx, base: BaseIdentity) -> int:
-    """Park candidates and passed checkpoints of another base; return how many."""
-    other = ~_same_base(base)
-    parked = update(checkpoints).where(other, checkpoints.c.state.in_(("candidate", "passed")))
-    return (await tx.execute(parked.values(state="parked"))).rowcount
+    """Park what belongs to another base than the one served, and take up again what belongs to it; return how many moved.
+
+    A parked checkpoint keeps its release, so that going back to its base is enough to be served by it again.
+    """
+    same = _same_base(base)
+    parked = update(checkpoints).where(~same, checkpoints.c.state.in_(("candidate", "passed")))
+    moved = (await tx.execute(parked.values(state="parked"))).rowcount
+    passed = checkpoints.c.state == "parked", same, passed_gates(checkpoints.c.id)
+    moved += (await tx.execute(update(checkpoints).where(*passed).values(state="passed"))).rowcount
+    return moved
 
 
 async def begin_gates(tx: Tx, checkpoint_id: UUID, job_id: UUID, thresholds: Mapping[str, object], suite: str) -> UUID:

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.domain.places import Places
+from app.domain.turn import BaseIdentity as StoredIdentity
 from app.errors import ArtifactError, GateError, MenteeError, ModelError, ModelUnavailableError
 from app.ports import Model, ServedModel
-from app.store import Store, servers
+from app.store import Store, lineage, servers
 from app.store.lineage import Checkpoint
 from app.store.servers import Server
 from app.telemetry import Log
@@ -63,12 +64,21 @@ class Reconciler:
         async with self.store.begin() as lock:
             if not await servers.try_lock(lock):
                 return False
+            await self._park()
             for url, model in self.fleet.models.items():
                 try:
                     await self._server(url, model)
                 except ModelUnavailableError:
                     _log.warning("serve:server:away", url=url)
         return True
+
+    async def _park(self) -> None:
+        """Park adapters of another base than the one we serve; the change of a base is noticed here."""
+        b = self.fleet.identity
+        async with self.store.begin() as tx:
+            base = StoredIdentity(b.base_id, b.revision, b.tokenizer_digest, b.template_digest)
+            if moved := await lineage.park_other_bases(tx, base):
+                _log.warning("serve:base:changed", checkpoints=moved)
 
     async def _server(self, url: str, model: Model) -> None:
         listed = list(await model.models())

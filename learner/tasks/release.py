@@ -53,11 +53,9 @@ async def _fit(learner: Learner, job: Job) -> tuple[Checkpoint, UUID]:
         checkpoint = await lineage.checkpoint(tx, UUID(str(job.payload["checkpoint_id"])))
         if checkpoint.person_id is None or checkpoint.state != "passed":
             raise NotAllowedError("only a checkpoint that passed its gates may go live")
-        if checkpoint.base != learner.stored_base:
-            await lineage.park_other_bases(tx, learner.stored_base)
         await check_consent(tx, checkpoint.person_id)
     if checkpoint.base != learner.stored_base:
-        raise NotAllowedError("the base was changed; the checkpoint is parked")
+        raise NotAllowedError("the base was changed since; the checkpoint is parked")
     return checkpoint, checkpoint.person_id
 
 

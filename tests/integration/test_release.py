@@ -1,6 +1,7 @@
 """Releases: live only after gates, loaded and checked, pinned, kept, taken back at once, healed after a restart."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from app.services.forget import withdraw
 from app.services.learn import consider
 from app.store import Store, jobs, lineage, memory, releases
 from app.store.jobs import Work
+from learner.serve.reconcile import Reconciler
 from learner.tasks.context import Learner
 from learner.tasks.evaluate import release_of
 from learner.tasks.run import handle
@@ -270,3 +272,15 @@ async def test_a_lesson_that_was_undone_meanwhile_is_not_released(learner: Learn
     async with learner.store.begin() as tx:
         await memory.set_state(tx, who.person_id, who.line_id, "undone")
     assert (await do(learner, release_of(checkpoint_id, who.person_id)))[0] == "cancelled"
+
+
+async def test_a_changed_base_parks_adapters_and_going_back_takes_them_up(learner: Learner, model: ModelServer) -> None:
+    who = await pupil(learner.store)
+    where = await session(learner.store, who, await released(learner, who))
+    other = replace(learner.fleet, identity=replace(learner.base, revision="another"))
+    await Reconciler(learner.store, other, learner.places).once()
+    assert await route(learner.store, who, where) is None
+    await learner.reconciler.once()
+    found = await route(learner.store, who, where)
+    assert found
+    assert found.adapter in model.adapters.loaded
