@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import UUID
 
-from app.errors import ArtifactError, GateError, ModelRequestError, ModelUnavailableError
+from app.errors import ArtifactError, GateError, ModelError, ModelRequestError
 from app.ports import Model
 from app.store import jobs, lineage, memory, releases, servers
 from app.store.jobs import Job, Work
@@ -117,8 +117,9 @@ async def _measured(learner: Learner, job: Job, subject: Subject, model: Model, 
     except (ArtifactError, ModelRequestError) as error:
         return _Outcome("refused", failure=str(error))
     except GateError as error:
-        if isinstance(error.__cause__, ModelUnavailableError) and job.attempts < job.max_attempts:
-            raise error.__cause__ from error  # away, not wrong: the job is tried again
+        cause = error.__cause__
+        if isinstance(cause, ModelError) and cause.retryable and job.attempts < job.max_attempts:
+            raise cause from error  # away, not wrong: the job is tried again
         return _Outcome("inconclusive", failure=str(error))
     finally:
         discard(work_dir)

@@ -34,7 +34,7 @@ from app.worker import relay
 jobs.REWAKE_S = 1.0
 asyncio.run(relay(Store(os.environ["DATABASE_URL"])).run())
 """
-WORKER = ("-m", "celery", "-A", "app.worker", "worker", "--pool", "threads", "-c", "2", "-n", "test@%h")
+WORKER = ("-m", "celery", "-A", "app.worker", "worker", "-n", "test@%h")
 QUIET = ("--without-gossip", "--without-mingle")
 
 
@@ -58,8 +58,10 @@ class Parts:
     async def relay(self) -> asyncio.subprocess.Process:
         return await self.start("relay", "-c", RELAY)
 
-    async def worker(self, queues: str = "evaluate,release,train,score") -> asyncio.subprocess.Process:
-        return await self.start("worker", *WORKER, "-Q", queues, *QUIET)
+    async def worker(
+        self, queues: str = "evaluate,release,train,score", pool: tuple[str, str] = ("threads", "2")
+    ) -> asyncio.subprocess.Process:
+        return await self.start("worker", *WORKER, "--pool", pool[0], "-c", pool[1], "-Q", queues, *QUIET)
 
     async def stop(self) -> None:
         for process in self.running:
@@ -159,9 +161,14 @@ async def test_jobs_are_done_and_the_broker_holds_ids_only(store: Store, parts: 
     assert "canary-account-4412" not in parts.logs()
 
 
-async def test_the_worker_proves_its_servers_without_any_job(store: Store, parts: Parts) -> None:
-    await parts.worker("evaluate,release")
+@pytest.mark.parametrize("pool", [("threads", "2"), ("solo", "1")])
+async def test_the_worker_proves_its_servers_without_any_job(store: Store, parts: Parts, pool: tuple[str, str]) -> None:
+    await parts.relay()
+    await parts.worker("evaluate,release", pool)
     await probed(store)
+    assert (
+        await until(store, await queue(store, Work("reconcile", "release", "r")), ("done", "failed"), parts) == "done"
+    )
 
 
 async def test_an_emptied_broker_costs_time_only(store: Store, parts: Parts) -> None:
