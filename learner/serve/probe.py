@@ -5,8 +5,7 @@
 Some servers answer base requests with an adapter's weights as soon as both are in one batch. vLLM's CPU kernels do it
 once its last slot has held an adapter: with one slot every time, with more as soon as as many adapters were in use; so
 the probe puts marked weights into all of them first. Until a server passed this since its start, no adapter is routed
-to it. The two adapters stay
-loaded: a server that does not have them any more was restarted. Random weights, numpy and safetensors only.
+to it. Random weights, numpy and safetensors only.
 """
 
 import asyncio
@@ -78,6 +77,11 @@ def probe_names(base: ProbeBase) -> tuple[str, str]:
     """Return the names under which the two marked adapters are loaded; they follow from the base's shape."""
     shape = hashlib.sha256(json.dumps(shapes(base.model_dir), sort_keys=True).encode()).hexdigest()[:8]
     return f"mentee-probe-a-{shape}", f"mentee-probe-b-{shape}"
+
+
+def marker_name(base: ProbeBase) -> str:
+    """Return the name that the reconciler loads after its own probe: a server without it was restarted since."""
+    return probe_names(base)[0].replace("-probe-a-", "-proven-")
 
 
 async def probe_server(model: Model, base: ProbeBase, workdir: Path) -> ProbeReport:

@@ -3,8 +3,8 @@
     server answers? ─► restarted or never probed? ─► isolation probe ─► load what is missing ─► unload what left routing
 
 Runs every few seconds in the worker that serves the release queue, and at once after a release. One process at a time,
-by a lock in the database. A server that was restarted has lost everything, the probe's adapters included: that is how
-it is noticed.
+by a lock in the database. A server that was restarted has lost everything, the marker that follows a probe included:
+that is how it is noticed.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ from app.store import Store, lineage, servers
 from app.store.lineage import Checkpoint
 from app.store.servers import Server
 from app.telemetry import Log
-from learner.serve.bring_up import ServedBase, load, sentinel, served_base
-from learner.serve.probe import ProbeBase, ProbeReport, probe_names, probe_server
+from learner.serve.bring_up import ServedBase, load, load_folder, sentinel, served_base
+from learner.serve.probe import ProbeBase, ProbeReport, marker_name, probe_names, probe_server
 from learner.types import BaseIdentity
 
 EVERY_S = 5.0
@@ -103,7 +103,7 @@ class Reconciler:
     async def _proven(self, url: str, model: Model, listed: Sequence[ServedModel]) -> Server | None:
         """Return the server's row once its isolation is proven since its start; None while it is not."""
         names = {m.name for m in listed}
-        restarted = not set(probe_names(self.fleet.base)) <= names
+        restarted = marker_name(self.fleet.base) not in names
         async with self.store.begin() as tx:
             server = await servers.ensure(tx, url, self.fleet.base.served_name)
             if restarted and server.probe_state == "passed":
@@ -121,6 +121,9 @@ class Reconciler:
 
     async def _probe(self, url: str, model: Model) -> ProbeReport:
         report = await probe_server(model, self.fleet.base, self.places.probes)
+        if report.reason != "cannot_load":
+            folder = self.places.probes / probe_names(self.fleet.base)[0]
+            await load_folder(model, marker_name(self.fleet.base), folder)
         if report.passed:
             _log.info("serve:probe:passed", url=url, compared=report.compared)
         else:
