@@ -24,6 +24,8 @@ from learner.types import BaseIdentity
 
 MAX_RANK = 16
 POOL_SIZE = 4
+PATIENCE_S = 600.0
+"""The learner asks for whole replies and lets everybody else go first, so that one may take long on a busy server."""
 ROOT = Path(__file__).parents[1]
 
 
@@ -71,7 +73,10 @@ async def open_learner(settings: Settings) -> Learner:
     key = settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None
     urls = (settings.vllm_base_url or f"http://127.0.0.1:{settings.vllm_port}").split(",")
     models: dict[str, Model] = {
-        url.strip(): VllmClient(url.strip(), api_key=key, template_arguments=chosen.chat_template_args) for url in urls
+        url.strip(): VllmClient(
+            url.strip(), api_key=key, token_timeout_s=PATIENCE_S, template_arguments=chosen.chat_template_args
+        )
+        for url in urls
     }
     store = Store(settings.database_url.get_secret_value(), pool_size=POOL_SIZE)
     return assemble(store, settings, chosen, models)
