@@ -21,6 +21,7 @@ from app.store import memory, people, releases
 from app.store.releases import Routed
 
 SEATS = 8
+REPLY_TIMEOUT_S = 900.0
 _EVERYTHING = 1 << 30
 Judge = Callable[[str], bool]
 
@@ -42,7 +43,10 @@ class Cells:
         self._installation = installation
         chosen = profile(installation.settings.model)
         self.base = chosen.key
-        self.model = VllmClient(installation.model_url, template_arguments=chosen.chat_template_args)
+        # Whole replies are waited for, and eight of them at once take minutes where others use the machine too.
+        self.model = VllmClient(
+            installation.model_url, token_timeout_s=REPLY_TIMEOUT_S, template_arguments=chosen.chat_template_args
+        )
         self._sampling = Sampling(temperature=0.0, max_tokens=installation.settings.max_reply_tokens)
 
     async def close(self) -> None:

@@ -72,12 +72,12 @@ class Installation:
 
 
 @asynccontextmanager
-async def own(folder: Path | None, telegram: Mapping[str, str]) -> AsyncIterator[Installation]:
+async def own(folder: Path | None, more: Mapping[str, str]) -> AsyncIterator[Installation]:
     """Start an installation, stop it at the end; a home that was not named is removed.
 
     Args:
         folder: where its home shall be; None for a temporary one.
-        telegram: the settings that switch Telegram on, or nothing.
+        more: settings beyond the defaults, by their names in `.env.example`.
 
     Raises:
         PartError: it did not come up; the message holds its last line.
@@ -88,7 +88,7 @@ async def own(folder: Path | None, telegram: Mapping[str, str]) -> AsyncIterator
     home.create()
     _lend_model(home)
     ports = {name: free_port() for name in ("MENTEE_PORT", "VLLM_PORT", "POSTGRES_PORT", "VALKEY_PORT")}
-    given = {"MENTEE_HOME": str(home.root), "LANGUAGE": "en", **COOLDOWN, **telegram}
+    given = {"MENTEE_HOME": str(home.root), "LANGUAGE": "en", **COOLDOWN, **more}
     env = {**os.environ, "PYTHONPATH": str(ROOT), **given, **{name: str(port) for name, port in ports.items()}}
     with (home.root / LOG).open("ab") as log:
         child = await asyncio.create_subprocess_exec(

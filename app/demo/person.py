@@ -62,15 +62,22 @@ class Person:
         await wait_for(self.talker, after(before, lambda m: m.text.startswith(told[:20])), "a new conversation")
         self.story.conversations += 1
 
+    async def teach_by_writing(self) -> None:
+        """Dislike one reply, say why, want none of the rewrites, and write the reply themself."""
+        reply = await self.ask(self._plot.taught.question)
+        before = await newest(self.talker)
+        await self.talker.answer_to(reply, self.wish.words)
+        await self._settle(before, self._plot.taught, lambda _text: False)
+
     async def first_words(self) -> Heard:
         """Talk a little, dislike a reply, say why in plain words, and settle on an example, a rewrite if one will do."""
         await self.ask()
         reply = await self.ask(self._plot.taught.question)
         before = await newest(self.talker)
         await self.talker.press(Press("v", str(reply.turn), "d").data(), reply)
-        await wait_for(self.talker, after(before, lambda m: m.button("r") is not None), "the question why")
+        why = await wait_for(self.talker, after(before, lambda m: m.button("r") is not None), "the question why")
         await self.talker.say(self.wish.words)
-        await self._settle(before, self._plot.taught, self._approves)
+        await self._settle(why.number, self._plot.taught, self._approves)
         await self.ask()
         return reply
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from app.demo.installation import ROOT, DemoError
-from app.demo.talk import Heard
+from app.demo.talk import Heard, wait_for
 
 if TYPE_CHECKING:
     from tests.fakes.telegram import Message, TelegramServer, User
@@ -46,8 +46,9 @@ class TelegramTalker:
         self._user: User = server.user(name, language_code="en")
 
     async def arrive(self) -> None:
-        """Open the bot."""
+        """Open the bot and read its consent notice."""
         self._user.start()
+        await wait_for(self, lambda shown: next((m for m in shown if m.button("s")), None), "the consent notice")
 
     async def say(self, text: str) -> None:
         """Write a message."""

@@ -1,8 +1,10 @@
 """A person in the web chat: one cookie, and the page's own HTTP API."""
 
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
+from html.parser import HTMLParser
 from typing import Any
 
 import aiohttp
@@ -14,6 +16,7 @@ from app.domain.press import Press
 ACCEPTED = frozenset({200, 201, 202})
 UNKNOWN = 401
 TIMEOUT = aiohttp.ClientTimeout(total=30)
+BLOCKS = frozenset({"p", "ul", "ol", "pre", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "table"})
 
 
 class WebTalker:
@@ -83,6 +86,36 @@ async def _checked(answer: aiohttp.ClientResponse) -> str:
     return text
 
 
+class _Reader(HTMLParser):
+    """Reads the page's HTML as a person does: paragraphs apart, list items on lines of their own with their dots."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002  # the parser's own
+        if tag == "li":
+            self.parts.append("\n- ")
+        elif tag == "br":
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in BLOCKS:
+            self.parts.append("\n\n")
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)
+
+
+def plain(shown: str) -> str:
+    """Return the text of a message's HTML."""
+    reader = _Reader()
+    reader.feed(shown)
+    reader.close()
+    text = "\n".join(line.strip() for line in "".join(reader.parts).splitlines())
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"\n+- ", "\n- ", text)).strip()
+
+
 def _heard(item: Mapping[str, Any]) -> Heard:
     turn = item.get("turn") or {}
     reply = item.get("kind") == "reply" and bool(turn)
@@ -93,7 +126,7 @@ def _heard(item: Mapping[str, Any]) -> Heard:
     return Heard(
         number=int(item["id"]),
         message_id=str(item.get("message_id") or ""),
-        text=str(item.get("plain") or ""),
+        text=plain(str(item.get("html") or "")),
         buttons=tuple(buttons),
         turn=str(turn["id"]) if done else None,
         failed=bool(reply and turn["state"] == "failed"),

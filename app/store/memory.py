@@ -93,6 +93,14 @@ async def by_feedback(tx: Tx, feedback_id: UUID) -> MemoryLine | None:
     return found[0] if found else None
 
 
+async def saying(tx: Tx, person_id: UUID, words: str) -> MemoryLine | None:
+    """Return a person's line that says `words` already."""
+    theirs = (memory_lines.c.person_id == person_id) & memory_lines.c.state.in_(("active", "graduated"))
+    query = select(memory_lines).where(theirs, func.lower(memory_lines.c.text) == words.lower())
+    found = await _lines(tx, query.limit(1))
+    return found[0] if found else None
+
+
 async def newest(tx: Tx, person_id: UUID) -> MemoryLine | None:
     """Return the newest active line, which is what /undo takes back."""
     query = select(memory_lines).where(memory_lines.c.person_id == person_id, memory_lines.c.state == "active")

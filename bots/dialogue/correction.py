@@ -21,7 +21,7 @@ from app.services import feedback as judging
 from app.services.feedback import Judged, Said
 from app.services.lanes import Work
 from app.services.learn import consider
-from app.services.remember import Disliked, fits, learn_example, remember
+from app.services.remember import Disliked, fits, learn_example, line_text, remember
 from app.store import Tx, feedback, memory, people, turns
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
@@ -134,6 +134,9 @@ async def settle(tx: Tx, parts: Parts, room: Room, rewrite_id: UUID, choice: str
         return
     given = await feedback.access(tx, room.person_id, rewrite.feedback_id)
     line = await memory.by_feedback(tx, given.id)
+    if line is None:
+        # Said again: the same words are not kept twice, so the line is that of the first time.
+        line = await memory.saying(tx, room.person_id, line_text(given.text or ""))
     turn = await turns.access_turn(tx, room.person_id, given.turn_id)
     if line is None:
         raise NotFoundError

@@ -27,6 +27,11 @@ def obedient(call: Call) -> str:
     return KEPT if shown or call.last_user == WISH.words else BROKEN
 
 
+def forgetful(call: Call) -> str:
+    """A model that follows only when it is asked to revise, so that the same has to be said again."""
+    return KEPT if call.last_user == WISH.words else BROKEN
+
+
 def deaf(_call: Call) -> str:
     """A model that never follows."""
     return BROKEN
@@ -68,6 +73,21 @@ async def test_the_story_leads_to_two_examples_and_a_training(place: tuple[Road,
     assert decision["figures"]["uses"] == 8
     splits = {row["split"] for row in await gateway.rows("select distinct split from sessions")}
     assert splits == {"train", "heldout"}
+
+
+async def test_what_is_said_again_gives_the_same_line_another_example(
+    place: tuple[Road, Talker], model: ModelServer
+) -> None:
+    gateway, talker = place
+    model.reply_with(forgetful)
+    person = Person(talker, WISH, PLOT)
+    await person.consent()
+    await person.first_words()
+    await person.second_words()
+    assert person.story.offered == 2
+    assert person.story.examples == ["approved", "written"]
+    assert len(await gateway.rows("select 1 from memory_lines")) == 1
+    assert len(await gateway.rows("select 1 from examples")) == 2
 
 
 async def test_a_model_that_never_follows_is_shown_how_and_keeps_failing(

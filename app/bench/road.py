@@ -1,0 +1,201 @@
+"""`mentee bench road`: the figures of the whole road on one installation, loopback only.
+
+Each measurement stands alone: where one fails, the others are still made and that one says that it was not measured.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import asyncpg
+import psutil
+
+from app.bench.figures import Figure, median, quantile, ratio
+from app.bench.streaming import Page, Straight, Timed, opened
+from app.bench.training import training
+from app.bench.webhook import RATE, measure
+from app.demo.generate import Plot
+from app.demo.installation import Installation
+from app.demo.person import Person, allow
+from app.demo.talk_web import WebTalker
+from app.domain.consent import Purpose
+from app.domain.messages import text as say
+from app.domain.press import long_id
+from app.domain.profiles import profile
+from app.embedded.parts import Home
+from app.errors import MenteeError
+
+REPLY_TOKENS = 64
+PAIRS = 12
+ROUNDS = 5
+CROWD = 8
+TRAINING_PAIRS = 10
+MEMORY_PROMPTS = 16
+SETTLE_S = 1.5
+MEGABYTE = 1 << 20
+
+TTFT_ONE = ("time to first token, through ÷ straight, 1 at a time", 1.15, True)
+TTFT_MANY = ("time to first token, through ÷ straight, 8 at a time", 1.15, True)
+SPEED = ("tokens per second, through ÷ straight, 8 at a time", 0.95, False)
+ACK_HALF = (f"webhook acknowledgement at {RATE}/s, p50", 15.0, True)
+ACK_WORST = (f"webhook acknowledgement at {RATE}/s, p99", 150.0, True)
+MEMORY = ("replies that follow a memory line with one example", 0.8, False)
+TRAINING = ("time to first token, while a training runs ÷ idle", 1.5, True)
+RESIDENT = ("gateway process, resident", 250.0, True)
+TORCH = ("gateway process, files of torch mapped", 0.0, True)
+
+Say = Callable[[str], None]
+
+
+class RoadBench:
+    """The measurements. `say` is told what is being done."""
+
+    def __init__(self, place: Installation, plot: Plot, say_: Say) -> None:
+        self._place = place
+        self._plot = plot
+        self._say = say_
+        self._questions = iter([*plot.talk, *plot.held_out, *plot.calibration] * 8)
+
+    async def run(self) -> list[Figure]:
+        """Measure everything, one after the other."""
+        straight = Straight(
+            self._place.model_url,
+            profile(self._place.settings.model).key,
+            say("en", "default_system_prompt"),
+            REPLY_TOKENS,
+        )
+        pages = [await opened(self._place.url) for _ in range(CROWD)]
+        try:
+            found = await self._tried((TTFT_ONE,), lambda: self._one_at_a_time(pages[0], straight))
+            found += await self._tried((TTFT_MANY, SPEED), lambda: self._crowd(pages, straight))
+            found += await self._tried((TRAINING,), lambda: self._while_training(pages[0]))
+        finally:
+            await asyncio.gather(straight.close(), *(page.close() for page in pages))
+        found += await self._tried((MEMORY,), self._memory)
+        found += await self._tried((RESIDENT, TORCH), self._gateway)
+        found += await self._tried((ACK_HALF, ACK_WORST), self._webhook)
+        return found
+
+    async def _tried(
+        self, wanted: Sequence[tuple[str, float, bool]], measured: Callable[[], Awaitable[list[Figure]]]
+    ) -> list[Figure]:
+        self._say(wanted[0][0])
+        try:
+            figures = await measured()
+        except (MenteeError, OSError, TimeoutError, psutil.Error) as error:
+            reason = f"{type(error).__name__}: {error}"
+            figures = [Figure(name, None, reach, at_most, detail={"error": reason}) for name, reach, at_most in wanted]
+        for figure in figures:
+            self._say(figure.line())
+        return figures
+
+    async def _one_at_a_time(self, page: Page, straight: Straight) -> list[Figure]:
+        await page.ask(next(self._questions))
+        await straight.ask(next(self._questions))
+        pairs = []
+        for number in range(PAIRS):
+            question = next(self._questions)
+            # Who comes first changes, so that neither always finds the other's prefix.
+            if number % 2:
+                direct, through = await straight.ask(question), await page.ask(question)
+            else:
+                through, direct = await page.ask(question), await straight.ask(question)
+            pairs.append((through.first_s, direct.first_s))
+        return [_figure(TTFT_ONE, ratio(pairs), len(pairs), _both(pairs))]
+
+    async def _crowd(self, pages: Sequence[Page], straight: Straight) -> list[Figure]:
+        first, speed = [], []
+        for number in range(ROUNDS):
+            questions = [next(self._questions) for _ in pages]
+
+            async def through(asked: Sequence[str] = questions) -> list[Timed]:
+                return await self._counted(
+                    list(await asyncio.gather(*(page.ask(q) for page, q in zip(pages, asked, strict=True))))
+                )
+
+            async def direct(asked: Sequence[str] = questions) -> list[Timed]:
+                return list(await asyncio.gather(*(straight.ask(q) for q in asked)))
+
+            if number % 2:
+                plain, mine = await direct(), await through()
+            else:
+                mine, plain = await through(), await direct()
+            first.append((median([t.first_s for t in mine]), median([t.first_s for t in plain])))
+            speed.append((_tokens_per_s(mine), _tokens_per_s(plain)))
+        return [
+            _figure(TTFT_MANY, ratio(first), ROUNDS, _both(first)),
+            _figure(SPEED, ratio(speed), ROUNDS, _both(speed)),
+        ]
+
+    async def _counted(self, replies: Sequence[Timed]) -> list[Timed]:
+        """Return the replies with the number of tokens that were stored of each."""
+        connection = await asyncpg.connect(self._place.database_url, timeout=10)
+        try:
+            query = "select cardinality(response_token_ids) from turns where id = $1"
+            counts = [int(await connection.fetchval(query, long_id(r.turn)) or 0) for r in replies]
+        finally:
+            await connection.close()
+        return [Timed(r.asked, r.first, r.last, n, r.turn) for r, n in zip(replies, counts, strict=True)]
+
+    async def _while_training(self, page: Page) -> list[Figure]:
+        pairs = []
+        folder = self._place.home / "runs"
+        folder.mkdir(parents=True, exist_ok=True)
+        async with training(self._place.model_dir, folder, self._plot) as held:
+            for number in range(TRAINING_PAIRS):
+                seconds = {}
+                for busy in (True, False) if number % 2 else (False, True):
+                    held.let_go() if busy else held.hold()
+                    await asyncio.sleep(SETTLE_S)
+                    seconds[busy] = (await page.ask(next(self._questions))).first_s
+                pairs.append((seconds[True], seconds[False]))
+        return [_figure(TRAINING, ratio(pairs), len(pairs), _both(pairs))]
+
+    async def _memory(self) -> list[Figure]:
+        """Correct once, write the example, and ask other things: how many replies are as wished?"""
+        talker = WebTalker(self._place.url)
+        try:
+            person = Person(talker, self._plot.wishes[0], self._plot)
+            await talker.arrive()
+            await allow(talker, Purpose.MEMORY)
+            await person.teach_by_writing()
+            held = 0
+            for question in self._plot.held_out[:MEMORY_PROMPTS]:
+                await person.new_conversation()
+                held += person.wish.holds((await person.ask(question)).text)
+        finally:
+            await talker.close()
+        return [_figure(MEMORY, held / MEMORY_PROMPTS, MEMORY_PROMPTS, {"wish": person.wish.words, "held": held})]
+
+    async def _gateway(self) -> list[Figure]:
+        process = psutil.Process(_pid(self._place.home))
+        resident = process.memory_info().rss / MEGABYTE
+        maps = Path(f"/proc/{process.pid}/maps").read_text("utf-8")
+        torch = {line.split()[-1] for line in maps.splitlines() if "torch" in line}
+        return [_figure(RESIDENT, resident, 1, {}), _figure(TORCH, float(len(torch)), 1, {})]
+
+    async def _webhook(self) -> list[Figure]:
+        seen = await measure(self._place)
+        shown: dict[str, object] = {"refused": seen.refused, "turns": seen.handled, "worst": max(seen.ms, default=None)}
+        half, worst = (quantile(seen.ms, share) if not seen.refused else None for share in (0.5, 0.99))
+        return [_figure(ACK_HALF, half, len(seen.ms), shown), _figure(ACK_WORST, worst, len(seen.ms), shown)]
+
+
+def _pid(home: Path) -> int:
+    return int(json.loads((Home(home).run / "gateway.pid").read_text("utf-8"))["pid"])
+
+
+def _tokens_per_s(replies: Sequence[Timed]) -> float:
+    wall = max(t.last for t in replies) - min(t.asked for t in replies)
+    return sum(t.tokens for t in replies) / wall
+
+
+def _figure(wanted: tuple[str, float, bool], value: float | None, n: int, detail: dict[str, object]) -> Figure:
+    name, reach, at_most = wanted
+    unit = "ms" if "acknowledgement" in name else "MB" if "resident" in name else ""
+    return Figure(name, value, reach, at_most, unit, n, detail)
+
+
+def _both(pairs: Sequence[tuple[float, float]]) -> dict[str, object]:
+    return {"first": median([p[0] for p in pairs]), "second": median([p[1] for p in pairs]), "pairs": list(pairs)}
