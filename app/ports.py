@@ -10,6 +10,8 @@ from app.domain.event import AnyEvent, ChatAddress
 from app.domain.outgoing import Content
 from app.domain.prompt import ChatMessage
 
+LOGPROBS_MODE = "processed_logprobs"
+"""What stored logprobs are: of the distribution that was sampled from. `--logprobs-mode` of the model server."""
 ReplyMode = Literal["push", "in_response", "single_callback"]
 
 
@@ -76,21 +78,22 @@ class Sampling:
     seed: int | None = None
     priority: int = 0
 
-    def document(self) -> dict[str, float | int | None]:
+    def document(self) -> dict[str, float | int | str | None]:
         """Return the JSON form kept with the turn."""
         return {
             "temperature": self.temperature,
             "top_p": self.top_p,
             "max_tokens": self.max_tokens,
             "seed": self.seed,
-            "logprobs_mode": None,
+            "logprobs_mode": LOGPROBS_MODE,
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
     """A finished reply. `logprobs` are the server's processed logprobs, one per response token; both lists are empty
-    when the server gives none, and such a turn is not learnable."""
+    when the server gives none, and such a turn is not learnable.
+    """
 
     text: str
     finish_reason: str

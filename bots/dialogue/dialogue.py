@@ -12,6 +12,7 @@ from app.domain.event import (
     PressEvent,
     ReactionEvent,
 )
+from app.domain.messages import text as say
 from app.ports import Channel
 from app.services.lanes import Work
 from app.store import people, turns
@@ -21,6 +22,7 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, enter
 
 log = Log(__name__)
+NOTES = {":u": "vote_up", ":d": "vote_down", ":0": "vote_cleared"}
 
 
 class Dialogue:
@@ -43,7 +45,7 @@ class Dialogue:
             return
         if isinstance(event, PressEvent):
             # Before any work: a press that is answered late shows an error to the person.
-            await channel.answer_press(event.press_id, "")
+            await channel.answer_press(event.press_id, self._note(event))
         if isinstance(event, MembershipEvent):
             await self._membership(work.claimed.bot_id, event)
             return
@@ -54,6 +56,11 @@ class Dialogue:
             room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
         await self._lead(room, event, work)
         self._parts.due.set()
+
+    def _note(self, event: PressEvent) -> str:
+        """Return the short word that a press is answered with; only votes have one, their effect is not seen at once."""
+        key = NOTES.get(event.data[-2:]) if event.data.startswith("v:") else None
+        return say(event.sender.language or self._parts.settings.language, key) if key else ""
 
     async def _lead(self, room: Room, event: AnyEvent, work: Work) -> None:
         match event:
