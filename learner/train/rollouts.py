@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from app.errors import ArtifactError
+from app.errors import ArtifactError, TrainingStoppedError
 from learner.dataset.manifest import canonical
 from learner.durable import write_durably
 from learner.train.batch import PAD, collate, positions
@@ -47,7 +47,11 @@ class Sampling:
 def sample(
     policy: Policy, step: int, prompts: Sequence[tuple[str, tuple[int, ...]]], sampling: Sampling
 ) -> list[Rollout]:
-    """Draw one reply for each (item id, prompt ids), in one left-padded batch."""
+    """Draw one reply for each (item id, prompt ids), in one left-padded batch.
+
+    Raises:
+        TrainingStoppedError: the student's weights are no numbers any more.
+    """
     generator = torch.Generator(policy.device).manual_seed(_step_seed(sampling.seed, step))
     batch = collate([ids for _, ids in prompts], [()] * len(prompts), policy.device)
     tokens_BT, logprobs_BT = _decode(policy, batch.ids_BS, batch.attention_BS, sampling, generator)
@@ -77,6 +81,8 @@ def _decode(
             logits_to_keep=1,
         )
         scores_BV = torch.log_softmax(out.logits[:, -1] / sampling.temperature, -1)
+        if bool(scores_BV.isnan().any()):
+            raise TrainingStoppedError("the student's next token is not a number any more; nothing was saved")
         drawn_B1 = torch.multinomial(scores_BV.exp(), 1, generator=generator)
         logprobs.append(scores_BV.gather(-1, drawn_B1))
         step_ids = torch.where(done_B.unsqueeze(-1), PAD, drawn_B1)

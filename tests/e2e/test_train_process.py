@@ -169,7 +169,7 @@ def failed(run_dir: Path, before: Callable[[], None] | None = None) -> tuple[str
 
 
 def test_a_loss_that_is_no_number_leaves_no_adapter(model_dir: Path, tmp_path: Path) -> None:
-    lay_job(tmp_path, model_dir, replace(SETTINGS, learning_rate=1e38))
+    lay_job(tmp_path, model_dir, replace(SETTINGS, learning_rate=1e30))
     error, message = failed(tmp_path)
     assert error == "TrainingStoppedError"
     assert "not a number" in message
