@@ -81,4 +81,7 @@ class Acts:
 
     async def feedback_reviewed(self, tx: Tx, feedback_id: UUID, state: str) -> None:
         """Keep what was refused out of everything that learns; let back in what was approved or taken back."""
-        await feedback.set_excluded(tx, feedback_id, excluded=state in {"rejected", "quarantined"})
+        if state in {"rejected", "quarantined"}:
+            await feedback.exclude_by_review(tx, feedback_id)
+        else:
+            await feedback.readmit(tx, feedback_id)

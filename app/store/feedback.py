@@ -13,6 +13,9 @@ from app.errors import NotFoundError
 from app.store.engine import Tx
 from app.store.tables.feedback import feedback, ladder_decisions, rewrites
 
+EXCLUDED_BY = "excluded_by"
+BY_REVIEW = {EXCLUDED_BY: "review"}
+
 
 @dataclass(frozen=True, slots=True)
 class NewFeedback:
@@ -92,9 +95,16 @@ async def retract(tx: Tx, feedback_id: UUID) -> None:
     await tx.execute(update(feedback).where(feedback.c.id == feedback_id).values(excluded=True))
 
 
-async def set_excluded(tx: Tx, feedback_id: UUID, *, excluded: bool) -> None:
-    """Let feedback into what learns, or keep it out, as a reviewer decided."""
-    await tx.execute(update(feedback).where(feedback.c.id == feedback_id).values(excluded=excluded))
+async def exclude_by_review(tx: Tx, feedback_id: UUID) -> None:
+    """Keep feedback out of everything that learns, because a reviewer refused it."""
+    kept_in = update(feedback).where(feedback.c.id == feedback_id, feedback.c.excluded.is_(False))
+    await tx.execute(kept_in.values(excluded=True, flags=feedback.c.flags.op("||")(BY_REVIEW)))
+
+
+async def readmit(tx: Tx, feedback_id: UUID) -> None:
+    """Take a reviewer's refusal back. What its person took back stays out: their word stands above the review."""
+    refused = update(feedback).where(feedback.c.id == feedback_id, feedback.c.flags.contains(BY_REVIEW))
+    await tx.execute(refused.values(excluded=False, flags=feedback.c.flags.op("-")(EXCLUDED_BY)))
 
 
 async def decide(

@@ -35,6 +35,8 @@ class Dialogue:
 
     async def handle(self, work: Work) -> None:
         """Handle one update; `work` is ended in the transaction of its last effect."""
+        if not work.claimed.body:
+            return  # its person was forgotten while it waited
         channel = self._channels[work.claimed.bot_id]
         for event in channel.parse(work.claimed.body):
             await self._event(channel, event, work)
