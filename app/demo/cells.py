@@ -6,7 +6,7 @@ their prompt must carry, `build`. The other person is asked in batches that mix 
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -78,6 +78,11 @@ class Cells:
     async def cell(self, name: str, served: Served, prompts: Sequence[str], holds: Judge) -> Cell:
         """Measure one cell alone."""
         return _cell(name, await self._all([(served, prompt) for prompt in prompts]), holds)
+
+    async def rates(self, served: Served, prompts: Sequence[str], judges: Mapping[str, Judge]) -> dict[str, float]:
+        """Return by name how often each judge holds, on the same replies."""
+        done = await self._all([(served, prompt) for prompt in prompts])
+        return {name: _cell(name, done, holds).rate for name, holds in judges.items()}
 
     async def mixed(
         self, names: tuple[str, str], served: tuple[Served, Served], prompts: Sequence[str], holds: Judge

@@ -27,6 +27,7 @@ from app.store import Store, servers
 
 ROOT = Path(__file__).parents[2]
 START_TIMEOUT_S = 1200.0
+PROOF_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 90.0
 POLL_S = 1.0
 LOG = "demo-run.log"
@@ -128,9 +129,7 @@ async def running(url: str) -> AsyncIterator[Installation]:
         raise DemoError(f"nothing answers at {url}; start `mentee run`, or leave --url away")
     store = Store(env["DATABASE_URL"], pool_size=2)
     try:
-        async with store.begin() as tx:
-            if not await servers.proven(tx):
-                raise DemoError("no model server has proven its isolation; see `mentee doctor`")
+        await _patiently_proven(store)
         yield Installation(url.rstrip("/"), settings, settings.mentee_home.resolve(), store)
     finally:
         await store.close()
@@ -167,6 +166,21 @@ async def _proven(child: asyncio.subprocess.Process, home: Home, store: Store) -
                 if await servers.proven(tx):
                     return
         await _still(child, home, deadline)
+
+
+async def _patiently_proven(store: Store) -> None:
+    """Wait a while for a model server that proved its isolation.
+
+    Raises:
+        DemoError: none did.
+    """
+    deadline = time.monotonic() + PROOF_TIMEOUT_S
+    while time.monotonic() < deadline:
+        async with store.begin() as tx:
+            if await servers.proven(tx):
+                return
+        await asyncio.sleep(POLL_S)
+    raise DemoError("no model server has proven its isolation; see `mentee doctor`")
 
 
 async def _still(child: asyncio.subprocess.Process, home: Home, deadline: float) -> None:

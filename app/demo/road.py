@@ -77,15 +77,10 @@ class Road:
             self._system = await self._watch.value(
                 "select system_prompt from bot_identities where bot_id = $1 order by version desc limit 1", bot_id
             )
-            rates: dict[str, float] = {}
-            for wish in self._plot.wishes:
-                cell = await self._cells.cell(
-                    "base", self._cells.plain(self._system), self._plot.calibration, wish.holds
-                )
-                rates[wish.family] = cell.rate
-                if cell.rate < HIGHEST_BASE_RATE:
-                    break
-            else:
+            judges = {wish.family: wish.holds for wish in self._plot.wishes}
+            rates = await self._cells.rates(self._cells.plain(self._system), self._plot.calibration, judges)
+            wish = next((w for w in self._plot.wishes if rates[w.family] < HIGHEST_BASE_RATE), None)
+            if wish is None:
                 raise DemoError("the base meets every wish of this seed by itself; take another seed")
             self._wish, self._report.wish = wish, wish.words
             now.n, now.figures = len(self._plot.calibration), {"rates": rates, "family": wish.family}
