@@ -7,7 +7,7 @@ time, and an operator who rolls back does not want the same training. What was w
 listed; examples that it wrote itself teach nothing any more (`app/store/admission.py`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -73,7 +73,7 @@ async def go_back(store: Store, person_id: UUID, release_id: UUID) -> RolledBack
     """
     async with store.begin() as tx:
         release = await releases.access(tx, release_id, person_id)
-        return await _roll_back(tx, release, "the person went back", "person")
+        return await _roll_back(tx, release, Ending("the person went back", "person"))
 
 
 async def roll_back(store: Store, release_id: UUID, reason: str, actor: str) -> RolledBack:
@@ -84,21 +84,45 @@ async def roll_back(store: Store, release_id: UUID, reason: str, actor: str) -> 
         ConflictError: it was out of routing already.
     """
     async with store.begin() as tx:
-        return await _roll_back(tx, await releases.access(tx, release_id), reason, actor)
+        return await _roll_back(tx, await releases.access(tx, release_id), Ending(reason, actor))
 
 
-async def _roll_back(tx: Tx, release: Release, reason: str, actor: str) -> RolledBack:
+async def line_undone(tx: Tx, person_id: UUID, line_id: UUID) -> RolledBack | None:
+    """Take every adapter out of routing that was taught a line which its person has just undone.
+
+    The other lines it knew return to the prompt and may be learnt again, without this one. None: no adapter knew it.
+    """
+    done = None
+    ending = Ending("a lesson was taken back", "person", frozenset({line_id}))
+    # The live one last, so that none of the others is revived by its end.
+    for release in await releases.teaching(tx, person_id, line_id):
+        done = await _roll_back(tx, release, ending)
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why a release goes, who takes it back, and which lines must not train again: by default all that it alone knew."""
+
+    reason: str
+    actor: str
+    spoiled: frozenset[UUID] | None = None
+
+
+async def _roll_back(tx: Tx, release: Release, ending: Ending) -> RolledBack:
     person_id = release.person_id
     if person_id is None:
         raise ConflictError("only a person's own adapter can be taken back here")
     gone = await lineage.checkpoint(tx, release.checkpoint_id)
-    await releases.end(tx, release.id, "rolled_back", reason, actor)
+    await releases.end(tx, release.id, "rolled_back", ending.reason, ending.actor)
     await lineage.set_state(tx, gone.id, "retired", among=("passed",))
     before = await _before(tx, release)
     known = (await lineage.checkpoint(tx, before.checkpoint_id)).memory_ids if before else ()
     if before:
         await releases.graduate(tx, person_id, known, before.checkpoint_id)
-    returned = await _return(tx, person_id, set(gone.memory_ids), known)
+    returned = await _return(tx, person_id, known)
+    spoiled = ending.spoiled if ending.spoiled is not None else set(gone.memory_ids) - set(known)
+    await _never_again(tx, person_id, spoiled)
     written = await releases.written_under(tx, release.id)
     await jobs.enqueue(tx, RECONCILE)
     detail = {
@@ -112,10 +136,10 @@ async def _roll_back(tx: Tx, release: Release, reason: str, actor: str) -> Rolle
     await audit.record(
         tx,
         Act(
-            actor,
+            ending.actor,
             "release:live:rolled_back",
             f"release:{release.id}",
-            reason,
+            ending.reason,
             before={"state": release.state},
             after={"state": "rolled_back"},
             detail=detail,
@@ -132,12 +156,16 @@ async def _before(tx: Tx, release: Release) -> Release | None:
     return await releases.live(tx, release.person_id) if release.person_id else None
 
 
-async def _return(tx: Tx, person_id: UUID, taught: set[UUID], known: Sequence[UUID]) -> Sequence[UUID]:
-    """Bring lines back into the prompt, and keep those that the gone adapter alone was taught from training again."""
+async def _return(tx: Tx, person_id: UUID, known: Sequence[UUID]) -> Sequence[UUID]:
+    """Bring the lines that no adapter stands for any more back into the prompt."""
     returned = await releases.return_lines(tx, person_id, known)
     for line_id in returned:
         await memory.changed(tx, person_id, line_id, "returned")
-    for line_id in taught - set(known):
+    return returned
+
+
+async def _never_again(tx: Tx, person_id: UUID, line_ids: Collection[UUID]) -> None:
+    """Keep lines out of every later training, and the feedback they came from."""
+    for line_id in line_ids:
         await releases.exclude_source(tx, person_id, line_id)
         await feedback.decide(tx, person_id, Decision(Rung.MEMORY, WENT_BACK), memory_id=line_id)
-    return returned

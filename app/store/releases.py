@@ -141,6 +141,22 @@ _BEFORE = text("""
 """)
 
 
+async def teaching(tx: Tx, person_id: UUID, line_id: UUID) -> Sequence[Release]:
+    """Return a person's releases in routing whose adapter was taught a line, locked, the live one last."""
+    query = (
+        select(releases)
+        .join(checkpoints, checkpoints.c.id == releases.c.checkpoint_id)
+        .where(
+            releases.c.person_id == person_id,
+            releases.c.state.in_(("live", "superseded")),
+            checkpoints.c.memory_ids.contains([line_id]),
+        )
+        .order_by((releases.c.state == "live"), releases.c.created_at)
+        .with_for_update(of=releases)
+    )
+    return [_release(row) for row in await tx.execute(query)]
+
+
 async def retire_all(tx: Tx, person_id: UUID, reason: str, actor: str) -> Sequence[UUID]:
     """Take every release of a person out of routing; return their checkpoints."""
     gone = update(releases).where(

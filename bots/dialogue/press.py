@@ -61,6 +61,8 @@ async def _undo_line(tx: Tx, _parts: Parts, room: Room, press: Press, event: Pre
     if await memory.set_state(tx, room.person_id, line.id, "undone"):
         if line.feedback_id:
             await feedback.retract(tx, line.feedback_id)
+        # An adapter that was taught this line must not go on saying it.
+        await release.line_undone(tx, room.person_id, line.id)
         await people.set_awaiting(tx, room.chat.id, None)
         await room.tell(tx, room.say("memory_undone", line=line.text))
     await _take_buttons_off(tx, room, event)

@@ -284,3 +284,19 @@ async def test_a_changed_base_parks_adapters_and_going_back_takes_them_up(learne
     found = await route(learner.store, who, where)
     assert found
     assert found.adapter in model.adapters.loaded
+
+
+async def test_undoing_a_learnt_line_takes_every_adapter_that_knows_it_out(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    first, second = await released(learner, who, 1), await released(learner, who, 2)
+    where = await session(learner.store, who, first)
+    async with learner.store.begin() as tx:
+        await memory.set_state(tx, who.person_id, who.line_id, "undone")
+        assert await release.line_undone(tx, who.person_id, who.line_id)
+        assert await releases.live(tx, who.person_id) is None
+        states = list(await tx.scalars(text("select state from releases")))
+        assert await release.line_undone(tx, who.person_id, who.line_id) is None
+    assert states == ["rolled_back", "rolled_back"]
+    assert second != first
+    assert await route(learner.store, who, where) is None
+    assert await line_state(learner.store, who) == "undone"
