@@ -10,6 +10,7 @@ from app.domain.turn import Turn
 from app.errors import InvalidInputError, NotFoundError
 from app.failpoints import reach
 from app.services import feedback as judging
+from app.services import release
 from app.services.lanes import Work
 from app.store import Tx, feedback, memory, outbox, people, turns
 from app.telemetry import Log
