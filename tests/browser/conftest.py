@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
 PHONE = {"width": 390, "height": 844}
@@ -43,6 +43,10 @@ class Watched:
         return [p for p in self.problems if not any(piece in p for piece in (*STOPPED, *self.expected))]
 
 
+# A busy machine is slow, not wrong.
+PATIENCE_MS = 20_000
+expect.set_options(timeout=PATIENCE_MS)
+
 OpenPage = Callable[..., Awaitable[Page]]
 
 
@@ -70,7 +74,7 @@ async def open_page(chromium: Browser, watched: Watched) -> AsyncIterator[OpenPa
 
     async def opened(**options: Any) -> Page:  # noqa: ANN401 - Playwright's own options
         context = await chromium.new_context(**({"viewport": DESKTOP, "locale": "en-US"} | options))
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE_MS)
         contexts.append(context)
         await context.add_init_script(WATCH)
         page = await context.new_page()
