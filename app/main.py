@@ -24,6 +24,7 @@ from app.admin.application import create_admin_app
 from app.clients.judge import JudgeClient
 from app.clients.vllm import VllmClient
 from app.config import Settings
+from app.domain.messages import LANGUAGES
 from app.domain.messages import text as say
 from app.domain.profiles import profile
 from app.errors import ConfigError, MenteeError
@@ -232,7 +233,7 @@ async def _bot(store: Store, settings: Settings, channel: str, external_id: str,
                 bot_id,
                 name=name,
                 system_prompt=say(settings.language, "default_system_prompt"),
-                privacy_notice=say(settings.language, "default_privacy_notice"),
+                privacy_notice="\n\n".join(say(language, "default_privacy_notice") for language in LANGUAGES),
                 created_by="system",
             )
     return bot_id

@@ -216,7 +216,6 @@ async def test_withdrawn_memory_is_not_used(remembering: Visitor, model: ModelSe
     reply = next(i for i in replies(await remembering.messages()) if i["turn"]["id"] == turn)
     await remembering.say("I am allergic to nuts", reply_to=reply["message_id"])
     await remembering.told("I'll keep this in mind")
-    await remembering.press("s:memory:0")
-    await remembering.told("No longer allowed: Memory")
+    await remembering.switch("memory", on=False)
     await remembering.ask("Another one?")
     assert "allergic" not in model.calls[-1].messages[0]["content"]

@@ -71,9 +71,21 @@ class Visitor:
         raise AssertionError(f"never seen: {json.dumps(shown, ensure_ascii=False, default=str)[:3000]}")
 
     async def allow(self, *purposes: str) -> None:
-        """Allow purposes by their switches."""
+        """Allow purposes by their switches, and wait until they are."""
         for purpose in purposes:
-            await self.press(f"s:{purpose}:1")
+            await self.switch(purpose, on=True)
+
+    async def switch(self, purpose: str, *, on: bool) -> None:
+        """Turn one consent switch, and wait until it is turned."""
+        await self.press(f"s:{purpose}:{int(on)}")
+        async with asyncio.timeout(10):
+            while (await self.about_me())["consents"][purpose]["on"] is not on:
+                await asyncio.sleep(0.05)
+
+    async def about_me(self) -> Item:
+        """Return what the page's panel shows."""
+        async with self.session.get(f"{self.base}/chat/api/me") as answer:
+            return dict(await answer.json())
 
     async def ask(self, words: str) -> Item:
         """Say something and return the reply."""

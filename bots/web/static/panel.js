@@ -43,7 +43,7 @@ function drawTraining() {
   const bar = box.lastElementChild;
   const running = me.training.state === "queued" || me.training.state === "running";
   bar.hidden = !running;
-  const { step, steps } = me.training.progress;
+  const { step, of: steps } = me.training.progress;
   if (Number.isFinite(step) && steps > 0) {
     bar.max = steps;
     bar.value = step;
@@ -56,7 +56,7 @@ function trainingWords(training) {
   if (!training) return "";
   if (training.state === "queued") return say("training.queued");
   if (training.state === "running") {
-    const { step, steps } = training.progress;
+    const { step, of: steps } = training.progress;
     const counted = Number.isFinite(step) && steps > 0 ? ` ${say("training.steps", { done: step, needed: steps })}` : "";
     return say(`training.${training.stage}`) + counted;
   }
