@@ -13,8 +13,10 @@ from pathlib import Path
 
 from app.bench.figures import Figure
 from app.bench.road import REPLY_TOKENS, RoadBench
+from app.bench.show import Show
 from app.demo.generate import plot
 from app.demo.installation import own, running
+from app.embedded.messages import LOCALE_VARIABLES
 
 BENCHES = {
     "road": "the whole road: first token, tokens per second, webhooks, memory, training beside chats, resident size"
@@ -23,18 +25,21 @@ BENCHES = {
 
 def main(rest: Sequence[str]) -> int:
     """List the benches, or run one; return 0 when everything was measured, whether or not it reaches."""
+    show = Show(_language())
     if not rest:
-        for name, about in BENCHES.items():
-            print(f"mentee bench {name}   {about}")
+        for name in BENCHES:
+            show.line(f"bench.{name}")
         return 0
     arguments = parser().parse_args(rest)
-    began = time.monotonic()
-    figures = asyncio.run(_road(arguments))
-    print(f"\n{platform.machine()}, {len(os.sched_getaffinity(0))} cores, {time.monotonic() - began:.0f} s")
+    began, load = time.monotonic(), os.getloadavg()[0]
+    figures = asyncio.run(_road(arguments, show))
+    cores, seconds = len(os.sched_getaffinity(0)), time.monotonic() - began
+    show.line("machine", machine=platform.machine(), cores=cores, load=load, seconds=seconds)
     for figure in figures:
-        print(figure.line())
+        show.figure(figure)
     if arguments.json:
-        arguments.json.write_text(json.dumps(_document(figures), ensure_ascii=False, indent=2) + "\n", "utf-8")
+        shown = {"cores": cores, "load": load, "seconds": seconds, "figures": [f.document() for f in figures]}
+        arguments.json.write_text(json.dumps(shown, ensure_ascii=False, indent=2) + "\n", "utf-8")
     return 1 if any(figure.verdict == "unmeasured" for figure in figures) else 0
 
 
@@ -53,19 +58,19 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-async def _road(arguments: argparse.Namespace) -> list[Figure]:
+async def _road(arguments: argparse.Namespace, show: Show) -> list[Figure]:
     async with AsyncExitStack() as stack:
         if arguments.url:
             place = await stack.enter_async_context(running(arguments.url))
         else:
-            print("starting …", flush=True)
+            show.line("starting")
             place = await stack.enter_async_context(own(arguments.home, {"MAX_REPLY_TOKENS": str(REPLY_TOKENS)}))
-        return await RoadBench(place, plot(arguments.seed), lambda text: print(text, flush=True)).run()
+        return await RoadBench(place, plot(arguments.seed), show).run()
 
 
-def _document(figures: Sequence[Figure]) -> dict[str, object]:
-    load = os.getloadavg()
-    return {"cores": len(os.sched_getaffinity(0)), "load": load, "figures": [figure.document() for figure in figures]}
+def _language() -> str:
+    locale = next((os.environ[name] for name in LOCALE_VARIABLES if os.environ.get(name)), "")
+    return "ko" if locale.lower().startswith("ko") else "en"
 
 
 if __name__ == "__main__":

@@ -10,9 +10,12 @@ Verdict = Literal["pass", "miss", "unmeasured"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure. `reach` bounds it from above where `at_most`, else from below; `n` is the number of pairs or calls."""
+    """One figure. `reach` bounds it from above where `at_most`, else from below; `n` is the number of pairs or calls.
 
-    name: str
+    `key` names its sentence in the catalogue.
+    """
+
+    key: str
     value: float | None
     reach: float
     at_most: bool
@@ -31,12 +34,6 @@ class Figure:
     def document(self) -> dict[str, object]:
         """Return the JSON form."""
         return {**asdict(self), "verdict": self.verdict}
-
-    def line(self) -> str:
-        """Return the figure as one line of a table."""
-        value = "–" if self.value is None else f"{self.value:.3g}"
-        sign = "≤" if self.at_most else "≥"
-        return f"  {self.verdict:10} {self.name:58} {value:>8} {self.unit:3} {sign} {self.reach:g}   n={self.n}"
 
 
 def median(values: Sequence[float]) -> float:

@@ -6,15 +6,17 @@ Each measurement stands alone: where one fails, the others are still made and th
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
 import psutil
 
 from app.bench.figures import Figure, median, quantile, ratio
+from app.bench.show import Show
 from app.bench.streaming import Page, Straight, Timed, opened
 from app.bench.training import training
-from app.bench.webhook import RATE, measure
+from app.bench.webhook import measure
 from app.demo.generate import Plot
 from app.demo.installation import Installation
 from app.demo.person import Person, allow
@@ -35,26 +37,40 @@ MEMORY_PROMPTS = 16
 SETTLE_S = 1.5
 MEGABYTE = 1 << 20
 
-TTFT_ONE = ("time to first token, through ÷ straight, 1 at a time", 1.15, True)
-TTFT_MANY = ("time to first token, through ÷ straight, 8 at a time", 1.15, True)
-SPEED = ("tokens per second, through ÷ straight, 8 at a time", 0.95, False)
-ACK_HALF = (f"webhook acknowledgement at {RATE}/s, p50", 15.0, True)
-ACK_WORST = (f"webhook acknowledgement at {RATE}/s, p99", 150.0, True)
-MEMORY = ("replies that follow a memory line with one example", 0.8, False)
-TRAINING = ("time to first token, while a training runs ÷ idle", 1.5, True)
-RESIDENT = ("gateway process, resident", 250.0, True)
-TORCH = ("gateway process, files of torch mapped", 0.0, True)
 
-Say = Callable[[str], None]
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A figure to be measured: its key, what is reached for, from which side, its unit."""
+
+    key: str
+    reach: float
+    at_most: bool = True
+    unit: str = ""
+
+    def figure(self, value: float | None, n: int, detail: dict[str, object]) -> Figure:
+        """Return the measured figure."""
+        return Figure(self.key, value, self.reach, self.at_most, self.unit, n, detail)
+
+
+TTFT_ONE = Wanted("first_token_1", 1.15)
+TTFT_MANY = Wanted("first_token_8", 1.15)
+SPEED = Wanted("tokens_per_s_8", 0.95, at_most=False)
+TRAINING = Wanted("training", 1.5)
+MEMORY = Wanted("memory", 0.8, at_most=False)
+RESIDENT = Wanted("resident", 250.0, unit="MB")
+TORCH = Wanted("torch", 0.0)
+ACK_HALF = Wanted("ack_p50", 15.0, unit="ms")
+ACK_WORST = Wanted("ack_p99", 150.0, unit="ms")
+FIGURES = (TTFT_ONE, TTFT_MANY, SPEED, TRAINING, MEMORY, RESIDENT, TORCH, ACK_HALF, ACK_WORST)
 
 
 class RoadBench:
-    """The measurements. `say` is told what is being done."""
+    """The measurements."""
 
-    def __init__(self, place: Installation, plot: Plot, say_: Say) -> None:
+    def __init__(self, place: Installation, plot: Plot, show: Show) -> None:
         self._place = place
         self._plot = plot
-        self._say = say_
+        self._show = show
         self._questions = iter([*plot.talk, *plot.held_out, *plot.calibration] * 8)
 
     async def run(self) -> list[Figure]:
@@ -77,17 +93,14 @@ class RoadBench:
         found += await self._tried((ACK_HALF, ACK_WORST), self._webhook)
         return found
 
-    async def _tried(
-        self, wanted: Sequence[tuple[str, float, bool]], measured: Callable[[], Awaitable[list[Figure]]]
-    ) -> list[Figure]:
-        self._say(wanted[0][0])
+    async def _tried(self, wanted: Sequence[Wanted], measured: Callable[[], Awaitable[list[Figure]]]) -> list[Figure]:
         try:
             figures = await measured()
         except (MenteeError, OSError, TimeoutError, psutil.Error) as error:
             reason = f"{type(error).__name__}: {error}"
-            figures = [Figure(name, None, reach, at_most, detail={"error": reason}) for name, reach, at_most in wanted]
+            figures = [one.figure(None, 0, {"error": reason}) for one in wanted]
         for figure in figures:
-            self._say(figure.line())
+            self._show.figure(figure)
         return figures
 
     async def _one_at_a_time(self, page: Page, straight: Straight) -> list[Figure]:
@@ -102,7 +115,7 @@ class RoadBench:
             else:
                 through, direct = await page.ask(question), await straight.ask(question)
             pairs.append((through.first_s, direct.first_s))
-        return [_figure(TTFT_ONE, ratio(pairs), len(pairs), _both(pairs))]
+        return [TTFT_ONE.figure(ratio(pairs), len(pairs), _both(pairs))]
 
     async def _crowd(self, pages: Sequence[Page], straight: Straight) -> list[Figure]:
         first, speed = [], []
@@ -124,8 +137,8 @@ class RoadBench:
             first.append((median([t.first_s for t in mine]), median([t.first_s for t in plain])))
             speed.append((_tokens_per_s(mine), _tokens_per_s(plain)))
         return [
-            _figure(TTFT_MANY, ratio(first), ROUNDS, _both(first)),
-            _figure(SPEED, ratio(speed), ROUNDS, _both(speed)),
+            TTFT_MANY.figure(ratio(first), ROUNDS, _both(first)),
+            SPEED.figure(ratio(speed), ROUNDS, _both(speed)),
         ]
 
     async def _counted(self, replies: Sequence[Timed]) -> list[Timed]:
@@ -150,7 +163,7 @@ class RoadBench:
                     await asyncio.sleep(SETTLE_S)
                     seconds[busy] = (await page.ask(next(self._questions))).first_s
                 pairs.append((seconds[True], seconds[False]))
-        return [_figure(TRAINING, ratio(pairs), len(pairs), _both(pairs))]
+        return [TRAINING.figure(ratio(pairs), len(pairs), _both(pairs))]
 
     async def _memory(self) -> list[Figure]:
         """Correct once, write the example, and ask other things: how many replies are as wished?"""
@@ -166,20 +179,20 @@ class RoadBench:
                 held += person.wish.holds((await person.ask(question)).text)
         finally:
             await talker.close()
-        return [_figure(MEMORY, held / MEMORY_PROMPTS, MEMORY_PROMPTS, {"wish": person.wish.words, "held": held})]
+        return [MEMORY.figure(held / MEMORY_PROMPTS, MEMORY_PROMPTS, {"wish": person.wish.words, "held": held})]
 
     async def _gateway(self) -> list[Figure]:
         process = psutil.Process(_pid(self._place.home))
         resident = process.memory_info().rss / MEGABYTE
         maps = Path(f"/proc/{process.pid}/maps").read_text("utf-8")
         torch = {line.split()[-1] for line in maps.splitlines() if "torch" in line}
-        return [_figure(RESIDENT, resident, 1, {}), _figure(TORCH, float(len(torch)), 1, {})]
+        return [RESIDENT.figure(resident, 1, {}), TORCH.figure(float(len(torch)), 1, {})]
 
     async def _webhook(self) -> list[Figure]:
         seen = await measure(self._place)
         shown: dict[str, object] = {"refused": seen.refused, "turns": seen.handled, "worst": max(seen.ms, default=None)}
         half, worst = (quantile(seen.ms, share) if not seen.refused else None for share in (0.5, 0.99))
-        return [_figure(ACK_HALF, half, len(seen.ms), shown), _figure(ACK_WORST, worst, len(seen.ms), shown)]
+        return [ACK_HALF.figure(half, len(seen.ms), shown), ACK_WORST.figure(worst, len(seen.ms), shown)]
 
 
 def _pid(home: Path) -> int:
@@ -189,12 +202,6 @@ def _pid(home: Path) -> int:
 def _tokens_per_s(replies: Sequence[Timed]) -> float:
     wall = max(t.last for t in replies) - min(t.asked for t in replies)
     return sum(t.tokens for t in replies) / wall
-
-
-def _figure(wanted: tuple[str, float, bool], value: float | None, n: int, detail: dict[str, object]) -> Figure:
-    name, reach, at_most = wanted
-    unit = "ms" if "acknowledgement" in name else "MB" if "resident" in name else ""
-    return Figure(name, value, reach, at_most, unit, n, detail)
 
 
 def _both(pairs: Sequence[tuple[float, float]]) -> dict[str, object]:

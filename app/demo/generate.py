@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-CALIBRATION, TALK, OTHER, LEAST_HELD_OUT = 8, 24, 4, 16
+CALIBRATION, TALK, OTHER, LEAST_HELD_OUT = 8, 36, 4, 16
 
 _PHRASES = {
     "end": ("Stay curious!", "Keep smiling!", "Take good care!", "Have a bright day!", "See you soon!"),

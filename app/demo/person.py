@@ -49,7 +49,10 @@ class Person:
 
     async def ask(self, question: str | None = None) -> Heard:
         """Ask the next question of their own, or a given one."""
-        reply = await ask(self.talker, question or next(self._questions))
+        asked = question or next(self._questions, None)
+        if asked is None:
+            raise DemoError("the person has nothing left to ask")
+        reply = await ask(self.talker, asked)
         self.story.replies += 1
         self.story.held += self.wish.holds(reply.text)
         return reply

@@ -23,9 +23,9 @@ def catalogue(language: str) -> dict[str, str]:
 class Show:
     """Prints to `out`."""
 
-    def __init__(self, language: str, out: TextIO = sys.stdout) -> None:
+    def __init__(self, language: str, out: TextIO | None = None) -> None:
         self._texts = catalogue(language)
-        self._out = out
+        self._out = out or sys.stdout
         self._began = time.monotonic()
 
     def line(self, key: str, **values: object) -> None:

@@ -1,5 +1,6 @@
 """Figures: what reaches, what misses, what was not measured; and an open load that does not hide a stall."""
 
+import io
 import json
 import math
 
@@ -9,6 +10,8 @@ from aiohttp.test_utils import TestServer
 
 from app.bench import cli
 from app.bench.figures import Figure, median, quantile, ratio
+from app.bench.road import FIGURES
+from app.bench.show import Show, catalogue
 from app.bench.webhook import RATE, _steady
 
 
@@ -24,7 +27,6 @@ def test_a_figure_is_judged_by_its_own_direction(value: float, at_most: bool, ve
 def test_what_was_not_measured_never_reaches(value: float | None) -> None:
     figure = Figure("f", value, 10, at_most=True)
     assert figure.verdict == "unmeasured"
-    assert "unmeasured" in figure.line()
 
 
 def test_a_figure_is_json() -> None:
@@ -65,6 +67,20 @@ async def test_an_update_counts_from_its_own_moment() -> None:
     assert {status for _, status in seen} == {200}
     last = max(ms for ms, _ in seen)
     assert last > 30 * (30 - 1000 / RATE) * 0.8
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_every_figure_has_its_line_in_both_languages(language: str) -> None:
+    out = io.StringIO()
+    show = Show(language, out)
+    for wanted in FIGURES:
+        for value in (wanted.reach, None):
+            show.figure(wanted.figure(value, 3, {}))
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 2 * len(FIGURES)
+    assert lines[0].count("≤ 1.15") == 1
+    assert sum(catalogue(language)["verdict.unmeasured"] in line for line in lines) == len(FIGURES)
+    assert catalogue("en").keys() == catalogue("ko").keys()
 
 
 def test_benches_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

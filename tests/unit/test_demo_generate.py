@@ -39,7 +39,7 @@ def test_the_planted_word_is_new_each_time() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10**9), n=st.integers(LEAST_HELD_OUT, 40))
+@given(seed=st.integers(0, 10**9), n=st.integers(LEAST_HELD_OUT, 30))
 def test_training_held_out_and_gate_prompts_share_nothing(seed: int, n: int) -> None:
     drawn = plot(seed, n, _gate_prompts())
     assert overlaps({**drawn.prompts, "gates": _gate_prompts()}) == []
