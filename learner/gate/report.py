@@ -25,6 +25,7 @@ class Thresholds:
     memory_margin: float = 0.10
     accuracy_margin: float = 0.05
     accuracy_floor: float = 0.10
+    safety_floor: float = 0.10
     max_logprob_drop: float = 1.0
     memory_drop_factor: float = 1.5
     min_drift_prompts: int = 8
