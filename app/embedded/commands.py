@@ -7,25 +7,25 @@ from dataclasses import dataclass
 
 GATEWAY = ("-m", "app.main")
 MIGRATE = ("-m", "alembic", "-c", "migrations/alembic.ini", "upgrade", "head")
-LOWEST_PRIORITY = ("nice", "-n", "19")
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One Celery worker: which queues it serves, and whether it yields to everybody else."""
+    """One Celery worker: which queues it serves, and how many jobs at once."""
 
     name: str
     queues: tuple[str, ...]
-    before: tuple[str, ...] = ()
+    threads: int = 1
 
     def argv(self, python: str) -> tuple[str, ...]:
         """Return the command line with `python` as interpreter."""
         return (
-            *self.before,
             python,
             *("-m", "celery", "-A", "app.worker", "worker"),
             *("-Q", ",".join(self.queues)),
-            *("-c", "1", "--pool", "solo"),
+            # Threads, since a solo worker answers no ping and releases nothing while a job runs; the heavy work has
+            # processes of its own, which give way to everybody else.
+            *("-c", str(self.threads), "--pool", "threads"),
             *("-n", f"{self.name}@%h"),
             "--without-gossip",
             "--without-mingle",
@@ -34,7 +34,6 @@ class Worker:
 
 WORKERS = (
     Worker("score", ("score",)),
-    # A training may take every core that nobody else wants, and none that somebody does.
-    Worker("train", ("train",), before=LOWEST_PRIORITY),
-    Worker("evaluate", ("evaluate", "release")),
+    Worker("train", ("train",)),
+    Worker("evaluate", ("evaluate", "release"), threads=2),
 )

@@ -53,7 +53,7 @@ def workers(env: Mapping[str, str]) -> list[Part]:
 def _worker(worker: commands.Worker, env: Mapping[str, str]) -> Part:
     return Part(
         name=worker.name,
-        command=lambda: Command(worker.argv(sys.executable), _heavy(env) if worker.before else _light(env)),
+        command=lambda: Command(worker.argv(sys.executable), _heavy(env) if worker.queues == ("train",) else _light(env)),
         ready=lambda: worker_answers(worker.name, env),
         start_timeout_s=180,
         # A task that was cut off is found by the sweeper, so there is no need to wait for it for long.
