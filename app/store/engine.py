@@ -39,7 +39,13 @@ class Store:
             pool_size: most connections kept; as many again may open under load.
         """
         self._engine: AsyncEngine = create_async_engine(
-            async_url(url), pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True, pool_timeout=10
+            async_url(url),
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            pool_pre_ping=True,
+            pool_timeout=10,
+            # An error that reaches a log must not carry what people wrote.
+            hide_parameters=True,
         )
 
     @asynccontextmanager

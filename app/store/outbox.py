@@ -41,21 +41,19 @@ async def put(tx: Tx, chat_id: UUID, content: Content, *, kind: str = "notice") 
 async def put_part(tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Content) -> None:
     """Say what part `part` of a turn's reply should show; a changed content is sent as an edit of the same message."""
     made = insert(outbox).values(chat_id=chat_id, turn_id=turn_id, part=part, content=content.document(), kind="reply")
-    changed = {
-        "content": content.document(),
-        "version": outbox.c.version + 1,
-        "state": "due",
-        "due_at": None,
-        "error": None,
-    }
-    await tx.execute(made.on_conflict_do_update(index_elements=["turn_id", "part"], set_=changed))
+    await tx.execute(made.on_conflict_do_update(index_elements=["turn_id", "part"], set_=_changed(content)))
+
+
+def _changed(content: Content) -> dict[str, object]:
+    # A part on its way stays with whoever sends it: claimed anew before its platform id is known, it would be sent twice.
+    state = case((outbox.c.state == "sending", "sending"), else_="due")
+    return {"content": content.document(), "version": outbox.c.version + 1, "state": state, "due_at": None, "error": None}
 
 
 async def replace(tx: Tx, chat_id: UUID, message_id: str, content: Content) -> bool:
     """Change a message that the platform already shows; False when it is not one of this chat's."""
     shown = update(outbox).where(outbox.c.chat_id == chat_id, outbox.c.provider_message_id == message_id)
-    values = {"content": content.document(), "version": outbox.c.version + 1, "state": "due", "due_at": None}
-    return (await tx.execute(shown.values(values))).rowcount > 0
+    return (await tx.execute(shown.values(_changed(content)))).rowcount > 0
 
 
 async def content_of(tx: Tx, chat_id: UUID, message_id: str) -> Content | None:
@@ -152,9 +150,10 @@ async def retry(tx: Tx, row: Due, owner: str, delay_s: float, error: str) -> Non
 
 
 async def fail(tx: Tx, row: Due, owner: str, error: str) -> None:
-    """Give a part up, with the reason that the panel shows."""
+    """Give a part up, with the reason that the panel shows; a content that changed meanwhile is tried in its turn."""
     mine = update(outbox).where(outbox.c.id == row.id, outbox.c.owner == owner)
-    await tx.execute(mine.values(state="failed", error=error, lease_until=None))
+    state = case((outbox.c.version == row.version, "failed"), else_="due")
+    await tx.execute(mine.values(state=state, error=error, lease_until=None))
 
 
 async def withdraw(tx: Tx, chat_id: UUID) -> None:

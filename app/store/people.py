@@ -121,7 +121,9 @@ async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | 
     made = insert(t.chats).values(
         bot_id=bot_id, external_id=address.external_id, thread=address.thread, kind=address.kind, person_id=owner
     )
-    made = made.on_conflict_do_update(index_elements=["bot_id", "external_id", "thread"], set_={"kind": address.kind})
+    # A chat that was left without a person (they were forgotten, or only blocked the bot) belongs to who writes in it now.
+    known = {"kind": address.kind, "person_id": func.coalesce(t.chats.c.person_id, made.excluded.person_id)}
+    made = made.on_conflict_do_update(index_elements=["bot_id", "external_id", "thread"], set_=known)
     return _chat((await tx.execute(made.returning(t.chats))).one())
 
 
