@@ -183,7 +183,7 @@ class Converse:
         if request.remembers and request.person_id:
             known = await memory.lines(tx, request.person_id, "active", "graduated")
         lines = in_prompt(known, route.checkpoint_id if route else None)
-        past = await turns.history(tx, request.session.id, turn.number)
+        past = await turns.history(tx, turn)
         budget = self._base.context - self._settings.max_reply_tokens
         messages = prompts.build(request.identity.system_prompt, lines, past, request.text, budget_tokens=budget)
         made_by = Provenance(

@@ -47,7 +47,13 @@ async def put_part(tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Con
 def _changed(content: Content) -> dict[str, object]:
     # A part on its way stays with whoever sends it: claimed anew before its platform id is known, it would be sent twice.
     state = case((outbox.c.state == "sending", "sending"), else_="due")
-    return {"content": content.document(), "version": outbox.c.version + 1, "state": state, "due_at": None, "error": None}
+    return {
+        "content": content.document(),
+        "version": outbox.c.version + 1,
+        "state": state,
+        "due_at": None,
+        "error": None,
+    }
 
 
 async def replace(tx: Tx, chat_id: UUID, message_id: str, content: Content) -> bool:

@@ -104,19 +104,26 @@ async def stop_requested(tx: Tx, turn_id: UUID) -> bool:
     return bool(await tx.scalar(select(turns.c.stop_requested).where(turns.c.id == turn_id)))
 
 
-async def history(tx: Tx, session_id: UUID, before: int) -> Sequence[PastTurn]:
-    """Return the finished turns of a session before number `before`, oldest first, siblings replaced by the newest."""
-    newer = turns.alias()
-    replaced = select(newer.c.id).where(newer.c.sibling_of == turns.c.id, newer.c.state == "done").exists()
+async def history(tx: Tx, turn: Turn) -> Sequence[PastTurn]:
+    """Return the finished turns of a turn's session before it, oldest first, siblings replaced by the newest.
+
+    What is answered again is answered as it was the first time: without its earlier replies and what came after them.
+    """
+    first, original, newer = turns.alias(), turns.alias(), turns.alias()
+    before = select(first.c.number).where(first.c.id == (turn.sibling_of or turn.id)).scalar_subquery()
+    of_original = select(original.c.number).where(original.c.id == turns.c.sibling_of).scalar_subquery()
+    place = func.coalesce(of_original, turns.c.number)
+    same = (newer.c.sibling_of == turns.c.id) | (newer.c.sibling_of == turns.c.sibling_of)
+    replaced = select(newer.c.id).where(same, newer.c.number > turns.c.number, newer.c.state == "done").exists()
     query = select(turns.c.user_text, turns.c.reply_text).where(
-        turns.c.session_id == session_id,
-        turns.c.number < before,
+        turns.c.session_id == turn.session_id,
+        place < before,
         turns.c.state.in_(("done", "stopped")),
         turns.c.user_text.is_not(None),
         turns.c.reply_text.is_not(None),
         ~replaced,
     )
-    rows = (await tx.execute(query.order_by(turns.c.number.desc()).limit(HISTORY_TURNS))).all()
+    rows = (await tx.execute(query.order_by(place.desc()).limit(HISTORY_TURNS))).all()
     return [PastTurn(r.user_text, r.reply_text) for r in reversed(rows)]
 
 

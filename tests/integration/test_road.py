@@ -179,8 +179,28 @@ async def test_regenerating_keeps_both_replies_as_siblings(running: Road, visito
     rows = await running.rows("select id, reply_text, sibling_of from turns order by number")
     assert [r["reply_text"] for r in rows] == ["first answer", "second answer"]
     assert rows[1]["sibling_of"] == rows[0]["id"]
+    assert [m["content"] for m in model.calls[-1].messages[1:]] == ["a question"]
+    model.reply_with("third answer")
+    await visitor.press(f"t:{reply['turn']['id']}")
+    await visitor.told("third answer")
+    assert [m["content"] for m in model.calls[-1].messages[1:]] == ["a question"]
     await visitor.ask("and then?")
-    assert [m["content"] for m in model.calls[-1].messages[1:]] == ["a question", "second answer", "and then?"]
+    assert [m["content"] for m in model.calls[-1].messages[1:]] == ["a question", "third answer", "and then?"]
+
+
+async def test_a_reply_in_the_middle_is_made_again_from_what_came_before_it(
+    running: Road, visitor: Visitor, model: ModelServer
+) -> None:
+    await visitor.ask("one")
+    reply = await visitor.ask("two")
+    await visitor.ask("three")
+    calls = len(model.calls)
+    await visitor.press(f"t:{reply['turn']['id']}")
+    await visitor.wait(lambda _: len(model.calls) > calls)
+    assert [m["content"] for m in model.calls[-1].messages[1:]] == ["one", "You said: one", "two"]
+    await visitor.wait(lambda items: len(replies(items)) == 4)
+    await visitor.ask("four")
+    assert [m["content"] for m in model.calls[-1].messages[1::2]] == ["one", "two", "three", "four"]
 
 
 async def test_votes_are_set_switched_and_cleared(running: Road, visitor: Visitor) -> None:
