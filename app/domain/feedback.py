@@ -57,6 +57,7 @@ class Feedback:
     text: str | None
     confidence: float | None
     language: str | None
+    classified_by: ClassifiedBy | None = None
 
 
 def _any(*words: str) -> re.Pattern[str]:

@@ -10,6 +10,7 @@ from app.errors import ConflictError, NotFoundError
 from app.services import forget, learn, release
 from app.services.converse import Learning
 from app.services.export import export_person
+from app.services.forget import HandOver
 from app.store import Store, Tx, feedback, releases
 
 
@@ -46,10 +47,10 @@ class Acts:
         """Take out of use what a consent allowed."""
         await forget.withdraw(tx, person_id, purpose)
 
-    async def go_back(self, person_id: UUID, release_id: UUID) -> bool:
+    async def go_back(self, tx: Tx, person_id: UUID, release_id: UUID) -> bool:
         """Take a person's release back by their own wish; False when it is not live any more."""
         try:
-            await release.go_back(self._store, person_id, release_id)
+            await release.go_back(tx, person_id, release_id)
         except (ConflictError, NotFoundError):
             return False
         return True
@@ -62,10 +63,9 @@ class Acts:
         """Return how much is held about a person."""
         return await forget.preview(tx, person_id)
 
-    async def forget(self, person_id: UUID, scope: str) -> str:
-        """Forget `chat`, `learnt` or `all`; return the receipt code."""
-        receipt = await forget.forget_person(self._store, self._home, person_id, scope, "person")
-        return receipt.code
+    async def forget(self, person_id: UUID, scope: str, hand_over: HandOver) -> None:
+        """Forget `chat`, `learnt` or `all`; the receipt is handed over in the same transaction."""
+        await forget.forget_person(self._store, self._home, person_id, scope, "person", hand_over=hand_over)
 
     async def export(self, tx: Tx, person_id: UUID) -> str:
         """Return everything held about a person, as JSON."""

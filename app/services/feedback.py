@@ -38,6 +38,8 @@ class Judged:
     feedback_id: UUID
     classification: Classification
     decision: Decision
+    known_before: bool = False
+    """Whether a try that was cut off had stored it."""
 
 
 async def vote(tx: Tx, turn: Turn, person_id: UUID, value: int, source: str) -> bool:
@@ -71,7 +73,7 @@ async def keep(tx: Tx, said: Said, classification: Classification, settings: Lad
     decision = decide_feedback(classification, said.consents, settings)
     if known is None:
         await feedback.decide(tx, said.person_id, decision, feedback_id=feedback_id)
-    return Judged(feedback_id, classification, decision)
+    return Judged(feedback_id, classification, decision, known is not None)
 
 
 async def choose_reason(

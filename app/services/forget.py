@@ -11,7 +11,7 @@ import hashlib
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -33,6 +33,8 @@ SETTLE_S = 3.0
 """A worker notices within this time that its job is gone, and stops what it runs."""
 ATTEMPTS = 20
 
+HandOver = Callable[[Tx, str], Awaitable[None]]
+"""Puts a receipt's code on its way to its person, in the transaction that forgets them."""
 _SCOPES: dict[str, Scope] = {"chat": "chat", "learnt": "learnt", "all": "all"}
 _log = Log(__name__)
 
@@ -58,8 +60,16 @@ async def preview(tx: Tx, person_id: UUID) -> dict[str, int]:
     return await rows.counts(tx, person_id)
 
 
-async def forget_person(store: Store, home: Path, person_id: UUID, scope: str, actor: str, reason: str = "") -> Receipt:
-    """Forget `chat`, `learnt` or `all` of a person.
+async def forget_person(
+    store: Store,
+    home: Path,
+    person_id: UUID,
+    scope: str,
+    actor: str,
+    reason: str = "",
+    hand_over: HandOver | None = None,
+) -> Receipt:
+    """Forget `chat`, `learnt` or `all` of a person; `hand_over` tells them the receipt's code where there is a way.
 
     Raises:
         NotFoundError: there is no such person.
@@ -79,6 +89,8 @@ async def forget_person(store: Store, home: Path, person_id: UUID, scope: str, a
         who = hashlib.sha256(person_id.bytes).hexdigest()[:16]
         detail = {"scope": chosen, **counts}
         await audit.record(tx, Act(actor, "person:data:forgotten", f"person:{who}", reason, detail=detail))
+        if hand_over is not None:
+            await hand_over(tx, code)
     remove_files(Places(home), remains, exports_of=person_id)
     _log.info("person:data:forgotten", scope=chosen, adapters=len(remains.adapters))
     return Receipt(code, counts)

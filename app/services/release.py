@@ -64,16 +64,15 @@ async def keep(tx: Tx, person_id: UUID, release_id: UUID) -> None:
         await audit.record(tx, Act("person", "release:person:kept", f"release:{release.id}"))
 
 
-async def go_back(store: Store, person_id: UUID, release_id: UUID) -> RolledBack:
-    """Take a person's own release back by their wish.
+async def go_back(tx: Tx, person_id: UUID, release_id: UUID) -> RolledBack:
+    """Take a person's own release back by their wish, in the transaction that tells them.
 
     Raises:
         NotFoundError: there is no such release of theirs.
         ConflictError: it was out of routing already.
     """
-    async with store.begin() as tx:
-        release = await releases.access(tx, release_id, person_id)
-        return await _roll_back(tx, release, Ending("the person went back", "person"))
+    release = await releases.access(tx, release_id, person_id)
+    return await _roll_back(tx, release, Ending("the person went back", "person"))
 
 
 async def roll_back(store: Store, release_id: UUID, reason: str, actor: str) -> RolledBack:

@@ -88,8 +88,9 @@ async def access_line(tx: Tx, person_id: UUID, line_id: UUID) -> MemoryLine:
 
 
 async def by_feedback(tx: Tx, feedback_id: UUID) -> MemoryLine | None:
-    """Return the line that came from a piece of feedback."""
-    found = await _lines(tx, select(memory_lines).where(memory_lines.c.feedback_id == feedback_id))
+    """Return the newest line that came from a piece of feedback."""
+    query = select(memory_lines).where(memory_lines.c.feedback_id == feedback_id)
+    found = await _lines(tx, query.order_by(memory_lines.c.created_at.desc()).limit(1))
     return found[0] if found else None
 
 

@@ -101,8 +101,8 @@ async def _unknown(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> N
     await room.tell(tx, room.say("unknown_command"))
 
 
-async def _undo(parts: Parts, room: Room, work: Work) -> None:
-    await personal.undo(parts, room, work)
+async def _undo(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await personal.undo(tx, parts, room)
 
 
 async def _retry(parts: Parts, room: Room, work: Work) -> None:
@@ -131,6 +131,7 @@ QUICK: dict[str, Callable[[Tx, Parts, Room, MessageEvent], Awaitable[None]]] = {
     "privacy": _privacy,
     "learn": _learn,
     "memory": _memory,
+    "undo": _undo,
     "forget": _forget,
     "export": _export,
     "whoami": _whoami,
@@ -140,6 +141,5 @@ SLOW: dict[str, Callable[[Parts, Room, Work], Awaitable[None]]] = {
     "retry": _retry,
     "stop": _stop,
     "cancel": _stop,
-    "undo": _undo,
 }
 PERSONAL = frozenset({"privacy", "learn", "memory", "undo", "forget", "export", "whoami", "language"})

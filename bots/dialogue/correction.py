@@ -26,6 +26,7 @@ from app.store import Tx, feedback, memory, people, turns
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
+LIVING = frozenset({"active", "graduated"})
 REASON_KEYS = ("fact", "style", "once", "topic")
 
 
@@ -54,7 +55,10 @@ async def correct(parts: Parts, room: Room, said: Said, work: Work) -> None:
     async with parts.store.begin() as tx:
         await people.set_awaiting(tx, room.chat.id, None)
         judged = await judging.keep(tx, said, classification, parts.settings.ladder)
-        line = await act(tx, room, said.turn, judged, said.text)
+        if judged.known_before:  # a try that was cut off said already what became of it
+            line = await line_of(tx, room, judged.feedback_id, said.text)
+        else:
+            line = await act(tx, room, said.turn, judged, said.text)
         if line is None or line.kind == "fact":
             await work.done(tx)
     parts.due.set()
@@ -77,6 +81,16 @@ async def act(tx: Tx, room: Room, turn: Turn, judged: Judged, words: str) -> Mem
         return None
     await room.tell(tx, _nothing_learnt(room, judged, words))
     return None
+
+
+async def line_of(tx: Tx, room: Room, feedback_id: UUID, words: str) -> MemoryLine | None:
+    """Return the living line that came of a correction; said again, the words are not kept twice: it is the first one's."""
+    line = await memory.by_feedback(tx, feedback_id) or await memory.saying(tx, room.person_id, line_text(words))
+    return line if line and _teachable(room, line) else None
+
+
+def _teachable(room: Room, line: MemoryLine) -> bool:
+    return line.state in LIVING and room.allows(Purpose.MEMORY)
 
 
 def _line_buttons(room: Room, line: MemoryLine, feedback_id: UUID) -> tuple[Button, ...]:
@@ -128,18 +142,15 @@ async def offer_next(tx: Tx, room: Room, turn: Turn, line: MemoryLine, feedback_
 
 
 async def settle(tx: Tx, parts: Parts, room: Room, rewrite_id: UUID, choice: str) -> None:
-    """Take a person's yes or no to an offered rewrite."""
+    """Take a person's yes or no to an offered rewrite; of a line that was taken back meanwhile nothing is learnt."""
     rewrite = await feedback.access_rewrite(tx, room.person_id, rewrite_id)
     if not await feedback.settle_rewrite(tx, rewrite.id, "approved" if choice == "y" else "declined"):
         return
     given = await feedback.access(tx, room.person_id, rewrite.feedback_id)
-    line = await memory.by_feedback(tx, given.id)
+    line = await line_of(tx, room, given.id, given.text or "")
     if line is None:
-        # Said again: the same words are not kept twice, so the line is that of the first time.
-        line = await memory.saying(tx, room.person_id, line_text(given.text or ""))
+        return
     turn = await turns.access_turn(tx, room.person_id, given.turn_id)
-    if line is None:
-        raise NotFoundError
     if choice == "n":
         await offer_next(tx, room, turn, line, given.id, "ask_example_after_no")
         return
@@ -147,14 +158,20 @@ async def settle(tx: Tx, parts: Parts, room: Room, rewrite_id: UUID, choice: str
     await _keep_example(tx, parts, room, line, example, turn)
 
 
-async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, text: str) -> None:
-    """Take the reply that a person wrote the way they want it."""
+async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, text: str) -> bool:
+    """Take the reply that a person wrote the way they want it; False when its line was taken back or forgotten."""
     await people.set_awaiting(tx, room.chat.id, None)
-    line = await memory.access_line(tx, room.person_id, UUID(awaiting.memory_id))
-    turn = await turns.access_turn(tx, room.person_id, UUID(awaiting.turn_id))
+    try:
+        line = await memory.access_line(tx, room.person_id, UUID(awaiting.memory_id))
+        turn = await turns.access_turn(tx, room.person_id, UUID(awaiting.turn_id))
+    except NotFoundError:
+        return False
+    if not _teachable(room, line):
+        return False
     if line.checker and fits(line, text) is False:
         await room.tell(tx, room.say("example_not_fitting", line=line.text))
     await _keep_example(tx, parts, room, line, Example(turn.user_text or "", text, turn.reply_text, "written"), turn)
+    return True
 
 
 async def _keep_example(tx: Tx, parts: Parts, room: Room, line: MemoryLine, example: Example, turn: Turn) -> None:

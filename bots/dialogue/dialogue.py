@@ -51,8 +51,9 @@ class Dialogue:
         if isinstance(event, MembershipEvent):
             await self._membership(work.claimed.bot_id, event)
             return
-        if event.sender.external_id is None:
-            log.info("event:rule:ignored", reason="nobody", inbox=work.claimed.id)
+        reason = "nobody" if event.sender.external_id is None else "overheard" if _overheard(event) else None
+        if reason:
+            log.info("event:rule:ignored", reason=reason, inbox=work.claimed.id)
             return
         async with self._parts.store.begin() as tx:
             room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
@@ -90,3 +91,10 @@ class Dialogue:
             status = "gone" if event.change == "gone" else "active"
             chat = await people.chat_of(tx, bot_id, event.chat, None)
             await people.set_chat_status(tx, chat.id, status)
+
+
+def _overheard(event: AnyEvent) -> bool:
+    """Whether it was said among people and not to the bot: nobody becomes known to it by that."""
+    if event.chat.kind == "private":
+        return False
+    return isinstance(event, EditEvent) or (isinstance(event, MessageEvent) and not event.addressed)

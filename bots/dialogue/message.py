@@ -11,7 +11,7 @@ from app.errors import NotFoundError
 from app.services.converse import Request
 from app.services.feedback import Said
 from app.services.lanes import Work
-from app.store import Tx, people, turns
+from app.store import Tx, feedback, people, turns
 from bots.dialogue import commands, consent, correction, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, session_of
@@ -20,9 +20,7 @@ THUMBS = {"👍": 1, "👎": -1}
 
 
 async def on_message(parts: Parts, room: Room, event: MessageEvent, work: Work) -> None:
-    """Lead a message to where it belongs. In groups only what is addressed to the bot is looked at."""
-    if not room.chat.private and not event.addressed:
-        return
+    """Lead a message to where it belongs."""
     text = storable(event.text)
     async with parts.store.begin() as tx:
         await _greet(tx, parts, room, event)
@@ -33,7 +31,7 @@ async def on_message(parts: Parts, room: Room, event: MessageEvent, work: Work) 
     if event.command:
         await commands.run(parts, room, event, work)
         return
-    if room.chat.private and (turn := await _corrected_turn(parts, room, event)):
+    if room.chat.private and (turn := await _corrected_turn(parts, room, event, work)):
         await correction.correct(parts, room, _said(room, event, turn, text, work), work)
         return
     await answer(parts, room, event, text, work)
@@ -41,7 +39,7 @@ async def on_message(parts: Parts, room: Room, event: MessageEvent, work: Work) 
 
 async def _greet(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
     """Say who this is and ask for consent, once, at the first word of a person."""
-    if not room.first_time:
+    if not room.first_time or not await people.set_asked_consent(tx, room.person_id):
         return
     if event.command != "start":
         await commands.welcome(tx, parts, room)
@@ -63,10 +61,11 @@ async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: Message
         await work.done(tx)
         return True
     waiting = room.chat.awaiting
-    if waiting and waiting.kind == "example" and not event.reply_to:
-        await correction.written_example(tx, parts, room, waiting, text)
-        await work.done(tx)
-        return True
+    if waiting and waiting.kind == "example" and not await _replied_to(tx, room, event):
+        taken = await correction.written_example(tx, parts, room, waiting, text)
+        if taken:
+            await work.done(tx)
+        return taken
     return False
 
 
@@ -80,17 +79,22 @@ def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | 
 
 
 async def _thumbed(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:
-    if event.reply_to:
-        return await turns.by_message(tx, room.chat.id, event.reply_to)
-    return await turns.last(tx, room.chat.id)
+    return await (_replied_to(tx, room, event) if event.reply_to else turns.last(tx, room.chat.id))
 
 
-async def _corrected_turn(parts: Parts, room: Room, event: MessageEvent) -> Turn | None:
+async def _replied_to(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:
+    """Return the turn whose reply a message quotes; None also for a quoted question of the bot, which is answered by it."""
+    return await turns.by_message(tx, room.chat.id, event.reply_to) if event.reply_to else None
+
+
+async def _corrected_turn(parts: Parts, room: Room, event: MessageEvent, work: Work) -> Turn | None:
     """Return the turn that a message corrects: the one replied to, or the one the bot asked about."""
     async with parts.store.begin() as tx:
-        if event.reply_to:
-            turn = await turns.by_message(tx, room.chat.id, event.reply_to)
-            return turn if turn and turn.person_id == room.person_id and turn.reply_text else None
+        if work.claimed.attempts > 1 and (known := await feedback.by_evidence(tx, room.person_id, _evidence(work))):
+            # A try that was cut off took it for a correction, and no longer waits for one.
+            return await turns.access_turn(tx, room.person_id, known.turn_id)
+        if turn := await _replied_to(tx, room, event):
+            return turn if turn.person_id == room.person_id and turn.reply_text else None
         waiting = room.chat.awaiting
         if waiting is None or waiting.kind != "correction":
             return None
@@ -105,13 +109,17 @@ async def _awaited(tx: Tx, room: Room, waiting: Awaiting) -> Turn | None:
         return None
 
 
+def _evidence(work: Work) -> str:
+    return f"inbox:{work.claimed.id}"
+
+
 def _said(room: Room, event: MessageEvent, turn: Turn, text: str, work: Work) -> Said:
     return Said(
         turn=turn,
         person_id=room.person_id,
         text=text,
         kind="correction",
-        evidence=f"inbox:{work.claimed.id}",
+        evidence=_evidence(work),
         consents=room.consents,
         language=room.language,
         forwarded=event.forwarded,
@@ -150,10 +158,16 @@ async def ask_anew(parts: Parts, room: Room, text: str, work: Work) -> None:
 
 
 async def again(parts: Parts, room: Room, turn: Turn, work: Work) -> None:
-    """Answer a turn's message once more; both replies are kept as siblings."""
+    """Answer a turn's message once more; both replies are kept as siblings. What was not kept cannot be answered again."""
+    if not turn.user_text:
+        async with parts.store.begin() as tx:
+            await room.tell(tx, room.say("nothing_to_retry"))
+            await work.done(tx)
+        parts.due.set()
+        return
     sender = Sender(room.account.external_id)
-    event = MessageEvent(room.chat.address, sender, message_id=turn.user_message_id or "", text=turn.user_text or "")
-    await answer(parts, room, event, turn.user_text or "", work, sibling_of=turn.sibling_of or turn.id)
+    event = MessageEvent(room.chat.address, sender, message_id=turn.user_message_id or "", text=turn.user_text)
+    await answer(parts, room, event, turn.user_text, work, sibling_of=turn.sibling_of or turn.id)
 
 
 async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> None:
@@ -163,7 +177,7 @@ async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> Non
         edited = await turns.by_user_message(tx, room.chat.id, event.message_id)
         newest = await turns.last(tx, room.chat.id)
     outdated = edited is None or newest is None or edited.id != newest.id
-    if outdated or edited is None or is_blank(text) or text == edited.user_text or not room.chat.private:
+    if outdated or edited is None or is_blank(text) or text == edited.user_text:
         return
     if len(text) > parts.settings.max_input_chars:
         async with parts.store.begin() as tx:

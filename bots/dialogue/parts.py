@@ -9,6 +9,7 @@ from uuid import UUID
 from app.config import Settings
 from app.domain.consent import Purpose
 from app.services.converse import Converse
+from app.services.forget import HandOver
 from app.services.judging import Judge
 from app.services.remember import Rewriter
 from app.store import Store, Tx
@@ -21,7 +22,7 @@ class Leaving(Protocol):
         """Take out of use what a consent allowed."""
         ...
 
-    async def go_back(self, person_id: UUID, release_id: UUID) -> bool:
+    async def go_back(self, tx: Tx, person_id: UUID, release_id: UUID) -> bool:
         """Take a person's release back by their own wish; False when it is not live any more."""
         ...
 
@@ -33,8 +34,8 @@ class Leaving(Protocol):
         """Return how many turns, memories, feedback and checkpoints are held."""
         ...
 
-    async def forget(self, person_id: UUID, scope: str) -> str:
-        """Forget `chat`, `learnt` or `all`; return the receipt code."""
+    async def forget(self, person_id: UUID, scope: str, hand_over: HandOver) -> None:
+        """Forget `chat`, `learnt` or `all`; the receipt is handed over in the same transaction."""
         ...
 
     async def export(self, tx: Tx, person_id: UUID) -> str:

@@ -8,7 +8,7 @@ from app.domain.ladder import progress
 from app.domain.memory import MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
-from app.services import learn
+from app.services import learn, release
 from app.services.lanes import Work
 from app.store import Tx, feedback, memory, outbox, people, turns
 from bots.dialogue.parts import Parts
@@ -59,37 +59,44 @@ def _undo_button(room: Room, line: MemoryLine) -> Button:
     return Button(f"{room.say('button_undo')}: {label}", Press("m", short_id(line.id), "undo").data())
 
 
-async def undo(parts: Parts, room: Room, work: Work) -> None:
+async def undo(tx: Tx, parts: Parts, room: Room) -> None:
     """Take back the last thing learnt: the newest memory line, else the adapter that answers."""
-    async with parts.store.begin() as tx:
-        line = await memory.newest(tx, room.person_id)
-        if line:
-            await memory.set_state(tx, room.person_id, line.id, "undone")
-            if line.feedback_id:
-                await feedback.retract(tx, line.feedback_id)
-            await room.tell(tx, room.say("memory_undone", line=line.text))
-            await work.done(tx)
-            return
-        release = await parts.live_release(tx, room.person_id)
-        if release is None:
-            await room.tell(tx, room.say("undo_nothing"))
-            await work.done(tx)
-            return
-    await choose_release(parts, room, release, "back", work)
+    if line := await memory.newest(tx, room.person_id):
+        await take_line_back(tx, room, line)
+        await room.tell(tx, room.say("memory_undone", line=line.text))
+    elif release_id := await parts.live_release(tx, room.person_id):
+        await choose_release(tx, parts, room, release_id, "back")
+    else:
+        await room.tell(tx, room.say("undo_nothing"))
 
 
-async def choose_release(parts: Parts, room: Room, release_id: UUID, choice: str, work: Work) -> None:
+async def take_line_back(tx: Tx, room: Room, line: MemoryLine) -> bool:
+    """Undo a line, with the feedback it came from; False when that was done before."""
+    if not await put_line_away(tx, room, line):
+        return False
+    if line.feedback_id:
+        await feedback.retract(tx, line.feedback_id)
+    return True
+
+
+async def put_line_away(tx: Tx, room: Room, line: MemoryLine) -> bool:
+    """Undo a line alone; False when that was done before. No example for it is awaited any more."""
+    if not await memory.set_state(tx, room.person_id, line.id, "undone"):
+        return False
+    # An adapter that was taught this line must not go on saying it.
+    await release.line_undone(tx, room.person_id, line.id)
+    await people.set_awaiting(tx, room.chat.id, None)
+    return True
+
+
+async def choose_release(tx: Tx, parts: Parts, room: Room, release_id: UUID, choice: str) -> None:
     """Keep what was learnt, or go back to before it."""
     if choice == "keep":
-        async with parts.store.begin() as tx:
-            await parts.leaving.keep(tx, room.person_id, release_id)
-            await room.tell(tx, room.say("release_kept"))
-            await work.done(tx)
+        await parts.leaving.keep(tx, room.person_id, release_id)
+        await room.tell(tx, room.say("release_kept"))
         return
-    gone = await parts.leaving.go_back(room.person_id, release_id)
-    async with parts.store.begin() as tx:
-        await room.tell(tx, room.say("release_undone" if gone else "undo_nothing"))
-        await work.done(tx)
+    gone = await parts.leaving.go_back(tx, room.person_id, release_id)
+    await room.tell(tx, room.say("release_undone" if gone else "undo_nothing"))
 
 
 async def ask_forget(tx: Tx, parts: Parts, room: Room) -> None:
@@ -108,11 +115,13 @@ async def forget(parts: Parts, room: Room, scope: str, work: Work) -> None:
             await room.tell(tx, room.say("forget_kept"))
             await work.done(tx)
         return
-    code = await parts.leaving.forget(room.person_id, scope)
-    async with parts.store.begin() as tx:
+
+    async def hand_over(tx: Tx, code: str) -> None:
         # Forgetting everything took the chat as well: the receipt goes to a chat made anew, without a person.
         chat = await people.chat_of(tx, room.bot_id, room.chat.address, None)
         await outbox.put(tx, chat.id, Content(room.say("forget_done", code=code)))
+
+    await parts.leaving.forget(room.person_id, scope, hand_over)
 
 
 async def export(tx: Tx, parts: Parts, room: Room) -> None:

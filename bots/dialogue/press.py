@@ -3,14 +3,15 @@
 from collections.abc import Awaitable, Callable
 
 from app.domain.event import PressEvent
-from app.domain.feedback import classify_by_person
+from app.domain.feedback import REASONS, Feedback, classify_by_person
+from app.domain.ladder import Rung
+from app.domain.memory import MemoryLine
 from app.domain.outgoing import Content
 from app.domain.press import Press, parse
 from app.domain.turn import Turn
 from app.errors import InvalidInputError, NotFoundError
 from app.failpoints import reach
 from app.services import feedback as judging
-from app.services import release
 from app.services.lanes import Work
 from app.store import Tx, feedback, memory, outbox, people, turns
 from app.telemetry import Log
@@ -19,6 +20,8 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
 log = Log(__name__)
+# What may be pressed where others read along; the rest is one person's own affair.
+IN_GROUPS = frozenset({"v", "t", "x"})
 VALUES = {"u": 1, "d": -1, "0": 0}
 Step = Callable[[Tx, Parts, Room, Press, PressEvent], Awaitable[None]]
 
@@ -27,6 +30,9 @@ async def on_press(parts: Parts, room: Room, event: PressEvent, work: Work) -> N
     """Do what a button says."""
     try:
         press = parse(event.data)
+        if not room.chat.private and press.verb not in IN_GROUPS:
+            await _in_private(parts, room, work)
+            return
         if press.verb in SLOW:
             await SLOW[press.verb](parts, room, press, work)
             return
@@ -39,6 +45,13 @@ async def on_press(parts: Parts, room: Room, event: PressEvent, work: Work) -> N
         log.warning("press:data:refused", kind=type(error).__name__, inbox=work.claimed.id)
         async with parts.store.begin() as tx:
             await work.done(tx, "refused", type(error).__name__)
+    parts.due.set()
+
+
+async def _in_private(parts: Parts, room: Room, work: Work) -> None:
+    async with parts.store.begin() as tx:
+        await room.tell(tx, room.say("personal_in_private", link=room.channel.private_link()))
+        await work.done(tx)
     parts.due.set()
 
 
@@ -59,20 +72,13 @@ async def _settle(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEv
 
 async def _undo_line(tx: Tx, _parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
     line = await memory.access_line(tx, room.person_id, press.row)
-    if await memory.set_state(tx, room.person_id, line.id, "undone"):
-        if line.feedback_id:
-            await feedback.retract(tx, line.feedback_id)
-        # An adapter that was taught this line must not go on saying it.
-        await release.line_undone(tx, room.person_id, line.id)
-        await people.set_awaiting(tx, room.chat.id, None)
+    if await personal.take_line_back(tx, room, line):
         await room.tell(tx, room.say("memory_undone", line=line.text))
     await _take_buttons_off(tx, room, event)
 
 
 async def _switch(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
     purpose = consent.purpose_of(press.subject)
-    if not room.chat.private:
-        return
     now = await consent.switch(tx, parts, room, purpose, press.choice, f"button:{event.press_id}")
     if event.message_id is None:
         return  # pressed on the page's own panel, which shows the state itself
@@ -99,15 +105,29 @@ async def _reason(parts: Parts, room: Room, press: Press, work: Work) -> None:
         if given is None or not given.text:
             await _reason_without_words(tx, parts, room, press, turn, work)
             return
-        judged = await judging.choose_reason(
-            tx, room.person_id, given.id, press.choice, room.consents, parts.settings.ladder
-        )
-        line = await correction.act(tx, room, turn, judged, given.text)
+        if given.classified_by == "person" and given.feedback_class is REASONS[press.choice]:
+            line = await _chosen_before(tx, room, given, work)
+        else:
+            line = await _choose(tx, parts, room, press, turn, given)
         if line is None or line.kind == "fact":
             await work.done(tx)
     parts.due.set()
     if line is not None and line.kind == "preference":
         await correction.offer(parts, room, turn, line, given.id, work)
+
+
+async def _chosen_before(tx: Tx, room: Room, given: Feedback, work: Work) -> MemoryLine | None:
+    """Return the line whose rewrites a try that was cut off still owes; None for a button that was pressed twice."""
+    return await correction.line_of(tx, room, given.id, given.text or "") if work.claimed.attempts > 1 else None
+
+
+async def _choose(tx: Tx, parts: Parts, room: Room, press: Press, turn: Turn, given: Feedback) -> MemoryLine | None:
+    ladder = parts.settings.ladder
+    judged = await judging.choose_reason(tx, room.person_id, given.id, press.choice, room.consents, ladder)
+    if judged.decision.rung is not Rung.MEMORY and (line := await memory.by_feedback(tx, given.id)):
+        # They had it kept and thought better of it: what follows says that nothing is learnt.
+        await personal.put_line_away(tx, room, line)
+    return await correction.act(tx, room, turn, judged, given.text or "")
 
 
 async def _reason_without_words(tx: Tx, parts: Parts, room: Room, press: Press, turn: Turn, work: Work) -> None:
@@ -130,7 +150,7 @@ async def _new_question(parts: Parts, room: Room, press: Press, work: Work) -> N
         await people.set_awaiting(tx, room.chat.id, None)
         line = await memory.by_feedback(tx, given.id)
         if line:
-            await memory.set_state(tx, room.person_id, line.id, "undone")
+            await personal.put_line_away(tx, room, line)
     await message.ask_anew(parts, room, given.text or "", work)
 
 
@@ -140,19 +160,26 @@ async def _again(parts: Parts, room: Room, press: Press, work: Work) -> None:
     await message.again(parts, room, turn, work)
 
 
-async def _release(parts: Parts, room: Room, press: Press, work: Work) -> None:
-    await personal.choose_release(parts, room, press.row, press.choice, work)
+async def _release(tx: Tx, parts: Parts, room: Room, press: Press, _event: PressEvent) -> None:
+    await personal.choose_release(tx, parts, room, press.row, press.choice)
 
 
 async def _forget(parts: Parts, room: Room, press: Press, work: Work) -> None:
     await personal.forget(parts, room, press.choice, work)
 
 
-QUICK: dict[str, Step] = {"v": _vote, "c": _ask_words, "w": _settle, "m": _undo_line, "s": _switch, "x": _stop}
+QUICK: dict[str, Step] = {
+    "v": _vote,
+    "c": _ask_words,
+    "w": _settle,
+    "m": _undo_line,
+    "k": _release,
+    "s": _switch,
+    "x": _stop,
+}
 SLOW: dict[str, Callable[[Parts, Room, Press, Work], Awaitable[None]]] = {
     "r": _reason,
     "n": _new_question,
     "t": _again,
-    "k": _release,
     "f": _forget,
 }

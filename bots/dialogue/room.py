@@ -57,7 +57,6 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Eve
     if identity is None or person is None:
         raise ConfigError("this bot has no identity; write one in the panel under Bot identity")
     await people.touch(tx, account.person_id)
-    first = chat.private and await people.set_asked_consent(tx, account.person_id)
     return Room(
         channel=channel,
         bot_id=bot_id,
@@ -66,7 +65,7 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Eve
         language=pick(person.language or event.sender.language or parts.settings.language),
         consents=await people.consents(tx, account.person_id) if chat.private else NOBODY,
         identity=identity,
-        first_time=first,
+        first_time=chat.private and not person.asked_consent,
     )
 
 

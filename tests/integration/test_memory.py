@@ -219,3 +219,82 @@ async def test_withdrawn_memory_is_not_used(remembering: Visitor, model: ModelSe
     await remembering.switch("memory", on=False)
     await remembering.ask("Another one?")
     assert "allergic" not in model.calls[-1].messages[0]["content"]
+
+
+async def awaiting_example(visitor: Visitor, model: ModelServer) -> None:
+    """Correct a reply so that no rewrite fits and the bot waits for one from the person."""
+    await dislike(visitor)
+    model.reply_with("Tea is something else.")
+    await visitor.say(LINE)
+    await visitor.told("Write the reply the way you want it")
+    model.reply_with(lambda call: f"You said: {call.last_user}")
+
+
+@pytest.mark.parametrize("way", ["undo", "withdraw", "forget"])
+async def test_no_example_is_awaited_for_a_line_that_is_gone(
+    running: Road, remembering: Visitor, model: ModelServer, way: str
+) -> None:
+    await awaiting_example(remembering, model)
+    if way == "undo":
+        await remembering.command("undo")
+        await remembering.told("Forgotten")
+    elif way == "withdraw":
+        await remembering.switch("memory", on=False)
+    else:
+        await remembering.press("f::learnt")
+        await remembering.told("Your receipt")
+    assert "You said: What is coffee?" in (await remembering.ask("What is coffee?"))["plain"]
+    assert await running.rows("select 1 from examples") == []
+
+
+async def test_a_rewrite_of_a_line_that_was_undone_teaches_nothing(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    model.reply_with(obedient)
+    await dislike(remembering)
+    await remembering.say(LINE)
+    offered = await remembering.told("Did you mean like this?")
+    await remembering.command("undo")
+    await remembering.told("Forgotten")
+    await remembering.press(button(offered, "Like this"), offered["message_id"])
+    await remembering.wait(lambda items: not [i for i in items if i.get("id") == offered["id"] and i["buttons"]])
+    assert await running.rows("select 1 from examples") == []
+
+
+async def test_a_correction_whose_handling_was_cut_off_is_said_once(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    model.reply_with(obedient)
+    await dislike(remembering)
+    await remembering.say(LINE)
+    await remembering.told("Did you mean like this?")
+    # As after a kill between the memory line and its rewrites.
+    await running.rows("delete from rewrites returning id")
+    await running.rows(
+        "update inbox set state = 'stored' where id = (select inbox.id from inbox join feedback on "
+        "feedback.evidence = 'inbox:' || inbox.id) returning id"
+    )
+    await remembering.wait(lambda items: len([i for i in items if "Did you mean" in i.get("plain", "")]) == 2)
+    shown = [i for i in await remembering.messages() if "I'll keep this in mind" in i.get("plain", "")]
+    assert len(shown) == 1
+    assert len(await running.rows("select 1 from turns")) == 1
+
+
+async def test_a_reason_pressed_twice_counts_once_and_another_one_takes_its_place(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    turn = await dislike(remembering)
+    await remembering.say("like a pirate would")
+    await remembering.told("I'm not sure what you meant")
+    for _ in range(2):
+        await remembering.press(f"r:{turn}:style")
+    await remembering.told("I'll keep this in mind")
+    await remembering.press(f"r:{turn}:once")
+    await remembering.told("just this time")
+    shown = [i for i in await remembering.messages() if "I'll keep this in mind" in i.get("plain", "")]
+    assert len(shown) == 1
+    assert [m["state"] for m in await running.rows("select state from memory_lines")] == ["undone"]
+    await remembering.press(f"r:{turn}:style")
+    await remembering.wait(lambda items: len([i for i in items if "keep this in mind" in i.get("plain", "")]) == 2)
+    (kept,) = await running.rows("select excluded from feedback")
+    assert kept["excluded"] is False

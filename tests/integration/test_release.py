@@ -129,7 +129,8 @@ async def test_nobody_else_is_ever_routed_to_it(learner: Learner) -> None:
         with pytest.raises(NotFoundError):
             await release.keep(tx, two.person_id, release_id)
     with pytest.raises(NotFoundError):
-        await release.go_back(learner.store, two.person_id, release_id)
+        async with learner.store.begin() as tx:
+            await release.go_back(tx, two.person_id, release_id)
 
 
 async def test_groups_and_unpinned_conversations_get_the_base(learner: Learner) -> None:
@@ -154,7 +155,8 @@ async def test_going_back_restores_memory_and_never_trains_it_again(learner: Lea
     who = await pupil(learner.store)
     release_id = await released(learner, who)
     where = await session(learner.store, who, release_id)
-    done = await release.go_back(learner.store, who.person_id, release_id)
+    async with learner.store.begin() as tx:
+        done = await release.go_back(tx, who.person_id, release_id)
     assert done.live_again is None
     assert done.returned == (who.line_id,)
     assert await route(learner.store, who, where) is None
@@ -163,7 +165,8 @@ async def test_going_back_restores_memory_and_never_trains_it_again(learner: Lea
         assert await tx.scalar(text("select excluded from feedback where id = :f"), {"f": who.feedback_id})
         assert await consider(tx, who.person_id, learner.settings) is None
     with pytest.raises(ConflictError):
-        await release.go_back(learner.store, who.person_id, release_id)
+        async with learner.store.begin() as tx:
+            await release.go_back(tx, who.person_id, release_id)
 
 
 async def test_a_rollback_brings_the_release_before_back_and_lists_what_was_written(learner: Learner) -> None:

@@ -203,6 +203,19 @@ async def test_a_reply_in_the_middle_is_made_again_from_what_came_before_it(
     assert [m["content"] for m in model.calls[-1].messages[1::2]] == ["one", "two", "three", "four"]
 
 
+async def test_what_was_not_kept_cannot_be_answered_again(running: Road, visitor: Visitor, model: ModelServer) -> None:
+    from app.services.housekeeping import clean
+
+    reply = await visitor.ask("nothing to keep")
+    await visitor.command("new")
+    await visitor.told("A fresh conversation")
+    await clean(running.store, running.settings)
+    calls = len(model.calls)
+    await visitor.press(f"t:{reply['turn']['id']}")
+    await visitor.told("no reply to try again")
+    assert len(model.calls) == calls
+
+
 async def test_votes_are_set_switched_and_cleared(running: Road, visitor: Visitor) -> None:
     turn = (await visitor.ask("rate me"))["turn"]["id"]
     for data, value in [("u", 1), ("u", 1), ("d", -1), ("0", 0), ("u", 1)]:

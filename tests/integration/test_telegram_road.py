@@ -251,3 +251,51 @@ async def test_forged_buttons_have_no_effect(telegram: Road, telegram_server: Te
     ann.say("still fine?")
     await until(telegram_server, ann, "You said: still fine?")
     assert await telegram.rows("select 1 from votes") == []
+
+
+async def test_an_answer_to_the_bots_question_may_quote_it(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.say("What is tea?")
+    reply = await until(telegram_server, ann, "You said: What is tea?")
+    ann.press(reply, "👎")
+    asked = await until(telegram_server, ann, "What was wrong?")
+    ann.say("I am allergic to nuts", reply_to=asked)
+    await until(telegram_server, ann, "I'll keep this in mind")
+
+
+async def test_who_only_talks_beside_the_bot_stays_unknown_to_it(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann, bob = telegram_server.user("Ann"), telegram_server.user("Bob")
+    group = telegram_server.group("Kitchen", ann, bob)
+    group.promote_bot()
+    said = bob.say("Ann, salt?", group.chat)
+    bob.edit(said, "Ann, salt please?")
+    ann.say(f"@{telegram_server.world.bot['username']} hello", group.chat)
+    await telegram_server.wait_for(lambda: any("hello" in m.text for m in group.chat.from_bot), 20)
+    assert [p["display_name"] for p in await telegram.rows("select display_name from people")] == ["Ann"]
+
+
+async def test_what_is_personal_is_not_asked_in_a_group(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    group = telegram_server.group("Kitchen", ann, telegram_server.user("Bob"))
+    ann.say(f"@{telegram_server.world.bot['username']} hello", group.chat)
+    await telegram_server.wait_for(lambda: any("hello" in m.text and m.buttons for m in group.chat.from_bot), 20)
+    reply = next(m for m in group.chat.from_bot if m.buttons)
+    ann.press(reply, label(reply, "Correct"))
+    await telegram_server.wait_for(lambda: any("private chat" in m.text for m in group.chat.from_bot), 20)
+    assert [c["state"] for c in await telegram.rows("select state from chats")] == [{}]
+
+
+async def test_the_consent_notice_comes_with_the_first_word_not_the_first_update(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    said = ann.say("/help")
+    await until(telegram_server, ann, "your choice counts")
+    await telegram.rows("update people set asked_consent = false returning id")
+    ann.edit(said, "changed my mind")
+    ann.say("hello")
+    await telegram_server.wait_for(lambda: sum("your choice counts" in t for t in shown(ann)) == 2, 20)
