@@ -99,6 +99,13 @@ class JudgeUnavailableError(MenteeError):
     retryable = True
 
 
+class ChannelAwayError(MenteeError):
+    """The channel is not connected yet; what came in through it waits."""
+
+    status = 503
+    retryable = True
+
+
 class DeliveryError(MenteeError):
     """The platform did not take the message."""
 

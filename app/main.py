@@ -69,15 +69,17 @@ class Gateway:
     closing: Sequence[Coroutine[Any, Any, None]]
     started: Started
     running: list[asyncio.Task[None]] = field(default_factory=list)
+    receiving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Give back what dead processes of this host hold; run the loops."""
         async with self.store.begin() as tx:
             await release_dead(tx, socket.gethostname(), psutil.pid_exists)
         loops = [self.lanes.run(), self.deliverer.run(), *self.loops]
-        if self.telegram:
-            loops.append(self.telegram.run())
         self.running = [asyncio.create_task(loop) for loop in loops]
+        if self.telegram:
+            self.receiving = asyncio.create_task(self.telegram.run())
+            self.running.append(self.receiving)
         self.started.complete()
 
     async def until_broken(self, stop: asyncio.Event) -> BaseException | None:
@@ -98,10 +100,13 @@ class Gateway:
 
     async def stop(self) -> None:
         """Stop in the order of the road: nothing more comes in, what runs ends, what is due goes out."""
-        if self.telegram:
-            await self.telegram.stop()
+        if self.receiving:
+            self.receiving.cancel()
+            await asyncio.wait([self.receiving])
         await self.lanes.stop()
         await self.deliverer.stop()
+        if self.telegram:
+            await self.telegram.close()
         for task in self.running:
             task.cancel()
         await asyncio.gather(*self.running, return_exceptions=True)

@@ -40,7 +40,10 @@ class Channel(Protocol):
     capabilities: Capabilities
 
     def parse(self, body: bytes) -> Sequence[AnyEvent]:
-        """Return what `body` says. Raises `InvalidInputError` when it is authentic but unusable (→ quarantine)."""
+        """Return what `body` says. Raises `InvalidInputError` when it is authentic but unusable (→ quarantine).
+
+        Raises `ChannelAwayError` while the channel does not know yet who it is (→ the update waits).
+        """
         ...
 
     def split(self, text: str) -> Sequence[str]:

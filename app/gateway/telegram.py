@@ -12,7 +12,7 @@ from aiohttp import web
 from app.config import Settings
 from app.domain.messages import LANGUAGES
 from app.domain.messages import text as say
-from app.errors import ConfigError, DeliveryError
+from app.errors import ConfigError, DeliveryError, StoreUnavailableError
 from app.services.intake import Intake
 from app.store import Store
 from app.store.leases import PollingLease
@@ -58,7 +58,7 @@ class TelegramPart:
         return webhook_handler(secret.get_secret_value(), self._accept, bot_number)
 
     async def run(self) -> None:
-        """Connect, then receive until cancelled."""
+        """Connect, then receive until cancelled; another gateway may poll at once afterwards."""
         await self._connect()
         if self._settings.telegram_mode == "webhook":
             await self._register()
@@ -68,10 +68,11 @@ class TelegramPart:
         except ConfigError as error:
             self._problem = str(error)
             log.failure("telegram:token:refused", error)
+        finally:
+            await self._let_others_poll()
 
-    async def stop(self) -> None:
-        """Let another gateway poll, and close."""
-        await self._lease.release()
+    async def close(self) -> None:
+        """Close the connection; `run` has ended and nothing is on its way any more."""
         if self._connected:
             await self.channel.close()
 
@@ -80,6 +81,12 @@ class TelegramPart:
         if self._problem:
             return PartHealth("telegram", "down", self._problem, required=True)
         return PartHealth("telegram", "ok" if self._connected else "starting", required=False)
+
+    async def _let_others_poll(self) -> None:
+        try:
+            await self._lease.release()
+        except StoreUnavailableError:
+            log.warning("telegram:lease:store_away")  # it runs out by itself
 
     async def _register(self) -> None:
         """Tell Telegram where to post, again until it agrees."""

@@ -3,6 +3,7 @@
 stored ──claim──► claimed ──handler──► done | refused | quarantined
                     │ retryable error: back to stored, later          (at most MAX_ATTEMPTS)
                     │ anything else:   back to stored, then dead
+                    │ channel away:    back to stored, as often as it takes
                     └ process killed:  the lease runs out and another claim takes it
 """
 
@@ -10,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from app.errors import InvalidInputError, MenteeError, StoreUnavailableError
+from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreUnavailableError
 from app.failpoints import reach
 from app.store import Store, Tx, inbox, switches
 from app.telemetry import Log
@@ -19,6 +20,7 @@ log = Log(__name__)
 IDLE_S = 0.5
 RENEW_S = inbox.LEASE_S / 3
 STORE_AWAY_S = 2.0
+CHANNEL_AWAY_S = 2.0
 
 
 class LeaseLostError(MenteeError):
@@ -134,12 +136,22 @@ class LaneRunner:
         except StoreUnavailableError:
             # The lease runs out and the update is taken again; there is nowhere to write that down now.
             log.warning("inbox:work:store_away", inbox=work.claimed.id)
+        except ChannelAwayError:
+            log.info("inbox:channel:away", inbox=work.claimed.id)
+            await self._wait(work)
         except InvalidInputError as error:
             log.warning("inbox:update:quarantined", inbox=work.claimed.id)
             await self._end(work, "quarantined", type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the last resort of this loop: an update never takes its lane down
             log.failure("inbox:work:failed", error, inbox=work.claimed.id, attempt=work.claimed.attempts)
             await self._again(work, error)
+
+    async def _wait(self, work: Work) -> None:
+        try:
+            async with self._store.begin() as tx:
+                await inbox.put_back(tx, work.claimed.id, work.owner, CHANNEL_AWAY_S)
+        except StoreUnavailableError:
+            log.warning("inbox:wait:store_away", inbox=work.claimed.id)
 
     async def _again(self, work: Work, error: Exception) -> None:
         attempts = work.claimed.attempts

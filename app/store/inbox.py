@@ -100,6 +100,13 @@ async def retry(tx: Tx, row_id: int, owner: str, delay_s: float, error: str) -> 
     await tx.execute(mine.values(state="stored", owner=None, lease_until=None, due_at=after(delay_s), error=error))
 
 
+async def put_back(tx: Tx, row_id: int, owner: str, delay_s: float) -> None:
+    """Give a row back that could not be looked at yet; this was no try."""
+    mine = update(inbox).where(inbox.c.id == row_id, inbox.c.owner == owner, inbox.c.state == "claimed")
+    back = {"state": "stored", "owner": None, "lease_until": None, "due_at": after(delay_s)}
+    await tx.execute(mine.values(back | {"attempts": inbox.c.attempts - 1}))
+
+
 async def purge(tx: Tx, days: int) -> int:
     """Drop the bodies of finished updates older than `days`."""
     old = update(inbox).where(inbox.c.body.is_not(None), inbox.c.finished_at < after(-days * DAY_S))

@@ -14,6 +14,7 @@ from telegram.request import HTTPXRequest
 
 from app.domain.event import AnyEvent, ChatAddress
 from app.domain.outgoing import Content
+from app.errors import ChannelAwayError, DeliveryRetryError
 from app.ports import Capabilities
 from app.telemetry import Log
 from bots.telegram.calls import Look, edit_buttons, edit_text, keyboard, number, send_file, send_text, thread_to_send
@@ -27,6 +28,7 @@ T = TypeVar("T")
 log = Log(__name__)
 _CAPABILITIES = Capabilities(reactions=True, typing=True, files=True, max_units=4096, live_edit_s=1.0)
 _NOTE_CHARS = 200
+_AWAY_S = 2.0
 _REMEMBERED = 2048
 
 
@@ -48,10 +50,13 @@ class TelegramChannel:
         self._bot = bot
         self._pacer = pacer or Pacer()
         self._shown: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._open = False
 
     @property
     def me(self) -> Me:
-        """The bot's own id and name, known after `start`."""
+        """The bot's own id and name, known after `start`. Raises `ChannelAwayError` before it."""
+        if not self._open:
+            raise ChannelAwayError
         return Me(self._bot.id, self._bot.username)
 
     async def start(self) -> None:
@@ -64,9 +69,11 @@ class TelegramChannel:
         except TelegramError as error:
             await self._bot.shutdown()
             raise meaning(error, "edit") from error
+        self._open = True
 
     async def close(self) -> None:
         """Close the connection."""
+        self._open = False
         await self._bot.shutdown()
 
     def parse(self, body: bytes) -> Sequence[AnyEvent]:
@@ -77,6 +84,7 @@ class TelegramChannel:
 
     async def send(self, chat: ChatAddress, content: Content) -> str:
         keyboard(content)  # a button that cannot be sent is refused before the chat's slot is taken
+        self._connected()
         await self._pacer.turn(chat, "send")
         if content.file_name is not None:
             return await self._asked(chat, "send", send_file(self._bot, chat, content, thread_to_send(chat)))
@@ -87,6 +95,7 @@ class TelegramChannel:
 
     async def edit(self, chat: ChatAddress, message_id: str, content: Content) -> None:
         keyboard(content)
+        self._connected()
         if content.file_name is not None:
             await self._pacer.turn(chat, "edit")
             await self._asked(chat, "edit", edit_buttons(self._bot, chat, message_id, content))
@@ -103,6 +112,8 @@ class TelegramChannel:
 
     async def typing(self, chat: ChatAddress) -> None:
         thread = int(chat.thread) if chat.thread.isdecimal() else None
+        if not self._open:
+            return
         try:
             await self._bot.send_chat_action(number(chat.external_id), "typing", message_thread_id=thread)
         except TelegramError as error:
@@ -110,6 +121,8 @@ class TelegramChannel:
             log.info("telegram:typing:refused", kind=type(error).__name__)
 
     async def answer_press(self, press_id: str, note: str) -> None:
+        if not self._open:
+            return
         try:
             await self._bot.answer_callback_query(press_id, text=note[:_NOTE_CHARS] or None)
         except TelegramError as error:
@@ -125,6 +138,10 @@ class TelegramChannel:
                 await self._bot.set_my_commands(menu, language_code=language or None)
             except TelegramError as error:
                 raise meaning(error, "edit") from error
+
+    def _connected(self) -> None:
+        if not self._open:
+            raise DeliveryRetryError("Telegram is not connected yet", _AWAY_S)
 
     async def _asked(self, chat: ChatAddress, action: Action, call: Awaitable[T]) -> T:
         """Await `call`, its refusal translated, a flood wait remembered for this chat alone."""

@@ -8,7 +8,7 @@ import pytest
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Button, Content
-from app.errors import DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError
+from app.errors import ChannelAwayError, DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError
 from app.ports import Channel
 from bots.telegram.faults import ChatMovedError
 from bots.telegram.pace import Pacer
@@ -50,6 +50,19 @@ def address(user: User) -> ChatAddress:
 
 def last(user: User) -> Message:
     return user.chat.everything[-1]
+
+
+async def test_before_it_is_connected_nothing_is_lost(server: TelegramServer, ann: User) -> None:
+    unconnected = TelegramChannel(build_bot(server.token, server.base_url))
+    with pytest.raises(ChannelAwayError):
+        unconnected.parse(b"{}")
+    with pytest.raises(DeliveryRetryError):
+        await unconnected.send(address(ann), Content("hello"))
+    with pytest.raises(DeliveryRetryError):
+        await unconnected.edit(address(ann), "1", Content("hello"))
+    await unconnected.typing(address(ann))
+    await unconnected.answer_press("1", "")
+    assert ann.chat.from_bot == []
 
 
 def test_it_is_a_channel(channel: Channel) -> None:

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from sqlalchemy import text
 
+from app.store import Store
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.model import replies as scripts
 from tests.fakes.telegram import TelegramServer
@@ -299,3 +301,19 @@ async def test_the_consent_notice_comes_with_the_first_word_not_the_first_update
     ann.edit(said, "changed my mind")
     ann.say("hello")
     await telegram_server.wait_for(lambda: sum("your choice counts" in t for t in shown(ann)) == 2, 20)
+
+
+async def test_a_gateway_that_stops_lets_another_poll_at_once(
+    database_url: str, store: Store, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    model.always(faults.Slow(first_token_s=1.0))
+    ann = telegram_server.user("Ann")
+    async with road(
+        database_url, model.url, telegram_bot_token=telegram_server.token, telegram_base_url=telegram_server.base_url
+    ) as gateway:
+        ann.say("one more thing")
+        await telegram_server.wait_for(lambda: any("…" in text for text in shown(ann)), 20)
+        assert await gateway.rows("select 1 from polling_leases")
+    async with store.begin() as tx:
+        assert (await tx.execute(text("select 1 from polling_leases"))).all() == []
+        assert list(await tx.scalars(text("select state from turns"))) == ["done"]

@@ -1,0 +1,37 @@
+"""The lane loop: an update whose channel is not connected yet waits, however long it takes."""
+
+import asyncio
+
+import pytest
+from sqlalchemy import text
+
+from app.errors import ChannelAwayError
+from app.services import lanes
+from app.services.lanes import LaneRunner, Work
+from app.store import Store, inbox, people
+
+
+async def test_an_update_waits_for_its_channel(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "CHANNEL_AWAY_S", 0.01)
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "telegram", "9001")
+        await inbox.accept(tx, bot, [inbox.Stored((b"1",), "71:", b"{}")])
+    looks = 0
+    handled = asyncio.Event()
+
+    async def handle(_: Work) -> None:
+        nonlocal looks
+        looks += 1
+        if looks <= 2 * inbox.MAX_ATTEMPTS:
+            raise ChannelAwayError
+        handled.set()
+
+    woken = asyncio.Event()
+    runner = LaneRunner(store, handle, "host:1", woken)
+    running = asyncio.create_task(runner.run())
+    await asyncio.wait_for(handled.wait(), 20)
+    await runner.stop()
+    await running
+    async with store.begin() as tx:
+        (row,) = (await tx.execute(text("select state, attempts from inbox"))).all()
+    assert tuple(row) == ("done", 1)
