@@ -32,10 +32,11 @@ demo: install ## Show that it learns: four cells on held-out prompts
 	@$(VENV)/bin/mentee demo
 
 test: install-dev browser ## Every test but the nightly ones
-	@$(PYTEST) -m "not nightly" tests
+	@$(PYTEST) -n 4 -m "not slow and not browser and not nightly" tests
+	@$(PYTEST) -m "(slow or browser) and not nightly" tests
 
-test-fast: install-dev ## Tests that need no model and no browser (under a minute)
-	@$(PYTEST) -m "not slow and not browser and not nightly" tests
+test-fast: install-dev ## The rules alone: no model, no browser, no database (under a minute)
+	@$(PYTEST) -m "not slow and not nightly" tests/unit
 
 nightly: install-dev browser ## Everything, the long ones included
 	@$(PYTEST) tests
