@@ -3,12 +3,14 @@
 They do what a person could do on their channel and nothing else, and judge what they are shown by their own wish.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from app.demo.generate import Plot, Taught, Wish
 from app.demo.installation import DemoError
-from app.demo.talk import Heard, Talker, after, ask, newest, wait_for
+from app.demo.talk import NOTICE_TIMEOUT_S, POLL_S, Heard, Talker, after, ask, newest, wait_for
 from app.domain.consent import Purpose
 from app.domain.messages import text as say
 from app.domain.press import Press
@@ -140,17 +142,19 @@ class Person:
 
 
 async def allow(talker: Talker, purpose: Purpose) -> None:
-    """Press a switch of the consent notice, and see that it is on."""
+    """Press a switch of the consent notice, and see that it is on.
+
+    Raises:
+        DemoError: it did not go on.
+    """
     data = Press("s", purpose.value, "1").data()
     notices = [m for m in await talker.heard() if data in m.buttons]
     await talker.press(data, notices[-1] if notices else None)
-    off = Press("s", purpose.value, "0").data()
-    told = say("en", "consent_changed_on", purpose=say("en", f"consent_{purpose.value}"))
-
-    def on(shown: Sequence[Heard]) -> Heard | None:
-        return next((m for m in shown if off in m.buttons or m.text == told), None)
-
-    await wait_for(talker, on, f"consent to {purpose.value}")
+    deadline = time.monotonic() + NOTICE_TIMEOUT_S
+    while not await talker.allows(purpose.value):
+        if time.monotonic() > deadline:
+            raise DemoError(f"{talker.channel}: the switch of {purpose.value} did not go on")
+        await asyncio.sleep(POLL_S)
 
 
 def rewrite_in(said: Heard) -> str:

@@ -63,6 +63,10 @@ class Talker(Protocol):
         """Return what the bot shows at this moment, oldest first."""
         ...
 
+    async def allows(self, purpose: str) -> bool:
+        """Whether the switch of a purpose shows that it is on."""
+        ...
+
 
 async def wait_for(
     talker: Talker, found: Callable[[Sequence[Heard]], Heard | None], what: str, timeout_s: float = NOTICE_TIMEOUT_S

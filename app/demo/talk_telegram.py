@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from app.demo.installation import ROOT, DemoError
 from app.demo.talk import Heard, wait_for
+from app.domain.press import Press
 
 if TYPE_CHECKING:
     from tests.fakes.telegram import Message, TelegramServer, User
@@ -70,6 +71,11 @@ class TelegramTalker:
     async def heard(self) -> Sequence[Heard]:
         """Return what the client shows of the bot."""
         return [_heard(message) for message in self._user.chat.from_bot]
+
+    async def allows(self, purpose: str) -> bool:
+        """Whether a button shows that it would switch the purpose off."""
+        off = Press("s", purpose, "0").data()
+        return any(button.data == off for button in self._user.chat.buttons())
 
     def _message(self, heard: Heard) -> "Message":
         found = self._user.chat.find(int(heard.message_id))

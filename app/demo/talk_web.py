@@ -66,6 +66,10 @@ class WebTalker:
         async with self._session.get(f"{self._url}/chat/api/me") as answer:
             return answer.status != UNKNOWN
 
+    async def allows(self, purpose: str) -> bool:
+        """Whether the page shows a switch on."""
+        return bool((await self.me())["consents"][purpose]["on"])
+
     async def me(self) -> Mapping[str, Any]:
         """Return what the page shows about the person: consents, memory, training, release."""
         async with self._session.get(f"{self._url}/chat/api/me") as answer:
