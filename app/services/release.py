@@ -114,7 +114,7 @@ async def _roll_back(tx: Tx, release: Release, ending: Ending) -> RolledBack:
         raise ConflictError("only a person's own adapter can be taken back here")
     gone = await lineage.checkpoint(tx, release.checkpoint_id)
     await releases.end(tx, release.id, "rolled_back", ending.reason, ending.actor)
-    await lineage.set_state(tx, gone.id, "retired", among=("passed",))
+    await lineage.set_state(tx, gone.id, "retired", among=("passed", "parked"))
     before = await _before(tx, release)
     known = (await lineage.checkpoint(tx, before.checkpoint_id)).memory_ids if before else ()
     if before:

@@ -6,7 +6,7 @@ consent, switch, gates ─► load · warm · sentinel on each proven server ─
 from uuid import UUID
 
 from app.errors import ArtifactError, GateError, ModelRequestError
-from app.store import Tx, audit, jobs, lineage, memory, releases, servers
+from app.store import Tx, admission, audit, jobs, lineage, memory, releases, servers
 from app.store.audit import Act
 from app.store.jobs import Job
 from app.store.lineage import Checkpoint
@@ -60,8 +60,8 @@ async def _fit(learner: Learner, job: Job) -> tuple[Checkpoint, UUID]:
 
 
 async def _undone(tx: Tx, person_id: UUID, checkpoint: Checkpoint) -> bool:
-    lines = await memory.lines(tx, person_id, "active", "graduated")
-    return not set(checkpoint.memory_ids) <= {line.id for line in lines}
+    """Whether a line it was taught may not train any more: undone, gone back on, or refused by a reviewer."""
+    return not set(checkpoint.memory_ids) <= {line.line.id for line in await admission.lines(tx, person_id)}
 
 
 async def _bring_up(learner: Learner, url: str, checkpoint: Checkpoint) -> None:

@@ -269,11 +269,14 @@ async def test_a_paused_release_waits_and_goes_on(learner: Learner) -> None:
     assert (await do(learner, release_of(checkpoint_id, who.person_id)))[0] == "done"
 
 
-async def test_a_lesson_that_was_undone_meanwhile_is_not_released(learner: Learner) -> None:
+@pytest.mark.parametrize(
+    "change", ["update memory_lines set state = 'undone'", "update feedback set review_state = 'quarantined'"]
+)
+async def test_a_lesson_that_was_taken_back_meanwhile_is_not_released(learner: Learner, change: str) -> None:
     who = await pupil(learner.store)
     checkpoint_id, _ = await candidate(learner, who, 0, "passed")
     async with learner.store.begin() as tx:
-        await memory.set_state(tx, who.person_id, who.line_id, "undone")
+        await tx.execute(text(change))
     assert (await do(learner, release_of(checkpoint_id, who.person_id)))[0] == "cancelled"
 
 
@@ -287,6 +290,19 @@ async def test_a_changed_base_parks_adapters_and_going_back_takes_them_up(learne
     found = await route(learner.store, who, where)
     assert found
     assert found.adapter in model.adapters.loaded
+
+
+async def test_a_parked_adapter_can_be_taken_back_and_is_not_taken_up_again(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    await released(learner, who)
+    other = replace(learner.fleet, identity=replace(learner.base, revision="another"))
+    await Reconciler(learner.store, other, learner.places).once()
+    async with learner.store.begin() as tx:
+        await memory.set_state(tx, who.person_id, who.line_id, "undone")
+        assert await release.line_undone(tx, who.person_id, who.line_id)
+    await learner.reconciler.once()
+    async with learner.store.begin() as tx:
+        assert await tx.scalar(text("select state from checkpoints")) == "retired"
 
 
 async def test_undoing_a_learnt_line_takes_every_adapter_that_knows_it_out(learner: Learner) -> None:
