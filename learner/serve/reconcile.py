@@ -70,6 +70,8 @@ class Reconciler:
                     await self._server(url, model)
                 except ModelUnavailableError:
                     _log.warning("serve:server:away", url=url)
+                except (ModelError, ArtifactError) as error:  # the other servers do not wait for this one
+                    _log.failure("serve:server:failed", error, url=url)
         return True
 
     async def _park(self) -> None:

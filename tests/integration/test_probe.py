@@ -1,14 +1,18 @@
 """The isolation probe: what keeps people apart passes, what mixes them up is refused, and the reason is kept."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from app.clients.vllm import VllmClient
-from app.errors import ModelUnavailableError
+from app.errors import ModelBadAnswerError, ModelUnavailableError
+from app.ports import ServedModel
 from app.store import Store
 from learner.serve.probe import ProbeBase, ProbeReport, probe_names, probe_server, write_marked_adapter
+from learner.serve.reconcile import Reconciler
 from learner.tasks.context import Learner
 from tests.fakes.model import ModelServer
 from tests.fakes.model.faults import Slow
@@ -119,3 +123,20 @@ async def test_a_server_that_failed_says_why_and_is_not_asked_again_until_it_res
         asked = len(model.calls)
         await reconciled(learner)
         assert len(model.calls) == asked
+
+
+async def test_a_server_that_answers_nonsense_does_not_hold_up_the_others(
+    store: Store, model: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.reply_with(by_model)
+    async with learner_on(store, model.url, tmp_path, base_folder(tmp_path / "base")) as learner:
+        broken = VllmClient("http://127.0.0.1:1")
+
+        async def nonsense() -> Sequence[ServedModel]:
+            raise ModelBadAnswerError
+
+        monkeypatch.setattr(broken, "models", nonsense)
+        fleet = replace(learner.fleet, models={"http://broken": broken, **learner.fleet.models})
+        assert await Reconciler(store, fleet, learner.places).once()
+        await broken.close()
+    assert (await server_row(store))[0] == "passed"
