@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, select, text
 
 from app.domain.memory import Example, MemoryLine
 from app.domain.turn import BaseIdentity
 from app.store.engine import Tx
+from app.store.tables.people import people
 
 WENT_BACK = "person_went_back"
 MAX_PROMPTS = 200
@@ -112,6 +113,8 @@ _SERVED = text("""
     select t.prompt_token_ids, t.response_token_ids, t.response_logprobs, t.sampling
     from turns t
     where t.person_id = :person and t.learnable and t.checkpoint_id is null and t.finish_reason = 'stop'
+      and coalesce((t.flags -> 'consents' ->> 'memory')::boolean, false)
+      and coalesce((t.flags -> 'consents' ->> 'personal_training')::boolean, false)
       and t.base_id = :base_id and t.base_revision = :revision
       and t.tokenizer_digest = :tokenizer_digest and t.template_digest = :template_digest
       and cardinality(t.response_token_ids) between 2 and 200 and cardinality(t.prompt_token_ids) <= 700
@@ -131,6 +134,11 @@ async def allowed(tx: Tx, person_id: UUID) -> bool:
     return bool(await tx.scalar(_ALLOWED, {"person": person_id}))
 
 
+async def hold(tx: Tx, person_id: UUID) -> None:
+    """Hold a person's row until `tx` ends; every answer to a consent refers to it and so comes before or after."""
+    await tx.execute(select(people.c.id).where(people.c.id == person_id).with_for_update())
+
+
 async def lines(tx: Tx, person_id: UUID) -> Sequence[AdmittedLine]:
     """Return a person's admitted preference lines, active and graduated, oldest first."""
     bound = {"person": person_id, "went_back": WENT_BACK}
@@ -142,7 +150,7 @@ async def lines(tx: Tx, person_id: UUID) -> Sequence[AdmittedLine]:
 
 
 async def served(tx: Tx, person_id: UUID, base: BaseIdentity, limit: int) -> Sequence[Served]:
-    """Return replies by the bare base with their stored logprobs, newest first."""
+    """Return replies by the bare base with their stored logprobs, newest first; only of turns that might train."""
     bound = {
         "person": person_id,
         "limit": limit,

@@ -261,6 +261,12 @@ async def sweep(tx: Tx) -> list[UUID]:
     return ids
 
 
+async def passed_on(tx: Tx, job: Job) -> bool:
+    """Whether another worker has a job by now or will get it; not when it was ended, cancelled or forgotten."""
+    row = (await tx.execute(select(jobs.c.state, jobs.c.fence).where(jobs.c.id == job.id))).one_or_none()
+    return row is not None and (row.state == "queued" or row.fence != job.fence)
+
+
 async def purge(tx: Tx, days: int) -> int:
     """Drop finished jobs older than `days`."""
     old = jobs.delete().where(jobs.c.finished_at < after(-days * 86_400))

@@ -21,9 +21,10 @@ from learner.gate.report import GateReport, Measurements, Verdict
 from learner.gate.server import ServedGateModel
 from learner.gate.suite import Probe, load_suite
 from learner.serve.bring_up import load, served_base
+from learner.serve.probe import marker_name
 from learner.tasks.context import Learner
 from learner.tasks.gate_plan import Subject, figures, plan
-from learner.tasks.stop import NotAllowedError, check_consent
+from learner.tasks.stop import NotAllowedError, check_consent, check_job, hold_consent
 
 POLL_S = 2.0
 HELD_OUT = 16
@@ -60,19 +61,27 @@ async def run(learner: Learner, job: Job) -> None:
 
 
 async def proven_server(learner: Learner, job: Job) -> str:
-    """Return the address of a server that proved its isolation.
+    """Return the address of a server that proved its isolation since its start, and answers.
 
     Raises:
         JobLostError: there is none; the job was given back, untried, and waits.
     """
     async with learner.store.begin() as tx:
         known = await servers.proven(tx)
-        found = next((url for url in known if url in learner.fleet.models), None)
-        if found is None:
-            await jobs.postpone(tx, job, "no_server", NO_SERVER_S)
-    if found is None:
-        raise jobs.JobLostError("no model server has proved its isolation yet")
-    return found
+    for url in known:
+        if url in learner.fleet.models and await _still_proven(learner, url):
+            return url
+    async with learner.store.begin() as tx:
+        await jobs.postpone(tx, job, "no_server", NO_SERVER_S)
+    raise jobs.JobLostError("no model server has proved its isolation yet")
+
+
+async def _still_proven(learner: Learner, url: str) -> bool:
+    """Whether a server answers and has kept the marker of its probe: without it, it was restarted since."""
+    try:
+        return marker_name(learner.fleet.base) in {m.name for m in await learner.fleet.models[url].models()}
+    except ModelError:
+        return False
 
 
 async def _subject(learner: Learner, job: Job, url: str) -> Subject:
@@ -145,7 +154,8 @@ async def _settle(learner: Learner, job: Job, subject: Subject, gates: UUID, out
     verdict = outcome.verdict
     rows = figures(outcome.report) if outcome.report else ()
     async with learner.store.begin() as tx:
-        await check_consent(tx, subject.person_id)
+        await hold_consent(tx, subject.person_id)
+        await check_job(tx, job)
         await lineage.end_gates(tx, gates, verdict, rows, outcome.failure)
         if verdict != "inconclusive":
             await lineage.set_state(tx, subject.checkpoint.id, verdict, among=("candidate",))

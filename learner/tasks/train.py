@@ -8,7 +8,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from app.errors import ArtifactError, ConflictError, MenteeError, NotFoundError, PausedError, TrainingStoppedError
+from app.errors import (
+    ArtifactError,
+    ConflictError,
+    MenteeError,
+    NotFoundError,
+    PausedError,
+    StoreUnavailableError,
+    TrainingStoppedError,
+)
 from app.store import Tx, admission, jobs, lineage
 from app.store.jobs import Job, Work
 from learner.artifacts import AdapterInfo, verify
@@ -17,7 +25,7 @@ from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
 from learner.dataset.manifest import Snapshot
 from learner.durable import discard, rename_durably
 from learner.tasks.context import Learner
-from learner.tasks.stop import NotAllowedError, check_consent, check_switch
+from learner.tasks.stop import NotAllowedError, check_consent, check_job, check_switch, hold_consent
 from learner.tasks.trainer import Trainer, trainer
 from learner.train import job as files
 
@@ -52,16 +60,20 @@ async def run(learner: Learner, job: Job) -> None:
     try:
         result = await _train(learner, job, prepared, run_dir)
         await _register(learner, job, prepared, run_dir, result)
-    except (PausedError, TrainerDiedError):
+    except (PausedError, StoreUnavailableError):
+        raise  # everything stays: the run goes on from its rollouts
+    except TrainerDiedError:
         if job.attempts >= job.max_attempts:
             await _end(learner, prepared.run_id, "failed", TrainerDiedError.__doc__)
+        raise
+    except jobs.JobLostError:
+        await _abandon(learner, job, prepared.run_id, run_dir)
         raise
     except (TrainingStoppedError, ArtifactError, ConflictError) as error:
         await _end(learner, prepared.run_id, "failed", str(error))
         raise
     except BaseException:  # cancelled, forgotten, withdrawn, or a defect: nothing of this run may stay
-        await _end(learner, prepared.run_id, "cancelled", None)
-        discard(run_dir)
+        await _abandon(learner, job, prepared.run_id, run_dir)
         raise
 
 
@@ -180,15 +192,24 @@ async def _register(learner: Learner, job: Job, prepared: _Prepared, run_dir: Pa
     figures = {"seconds": result.seconds, "steps": result.steps, "rollouts": result.rollouts}
     try:
         async with learner.store.begin() as tx:
-            await check_consent(tx, prepared.person_id)
+            await hold_consent(tx, prepared.person_id)
+            await check_job(tx, job)
             await lineage.add_rollouts(tx, prepared.run_id, str(result.rollouts_sha256), rollouts, result.rollouts)
             checkpoint_id = await lineage.add_checkpoint(tx, new)
             await lineage.end_run(tx, prepared.run_id, "done", metrics=figures)
             await jobs.enqueue(tx, evaluation(checkpoint_id, prepared.person_id))
             await jobs.finish(tx, job)
     except (NotAllowedError, jobs.JobLostError):
-        discard(info.directory)
+        await _withdraw_checkpoint(learner, job, info)
         raise
+
+
+async def _withdraw_checkpoint(learner: Learner, job: Job, info: AdapterInfo) -> None:
+    """Remove weights that may not be registered, unless another worker registers the very same."""
+    async with learner.store.begin() as tx:
+        passed_on = await jobs.passed_on(tx, job)
+    if not passed_on:
+        discard(info.directory)
 
 
 def evaluation(checkpoint_id: UUID, person_id: UUID) -> Work:
@@ -213,6 +234,15 @@ def _place(learner: Learner, run_dir: Path, name: str) -> AdapterInfo:
         except OSError as error:
             raise ArtifactError(f"the checkpoint could not be put in its place: {error.strerror}") from error
     return verify(target, learner.base, learner.fleet.max_rank)
+
+
+async def _abandon(learner: Learner, job: Job, run_id: UUID, run_dir: Path) -> None:
+    """Leave nothing of a run behind, unless another worker takes it up: then it is theirs."""
+    async with learner.store.begin() as tx:
+        if await jobs.passed_on(tx, job):
+            return
+        await lineage.end_run(tx, run_id, "cancelled")
+    discard(run_dir)
 
 
 async def _end(learner: Learner, run_id: UUID, state: str, failure: str | None) -> None:

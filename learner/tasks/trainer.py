@@ -29,7 +29,8 @@ class Trainer:
     def __init__(self, process: asyncio.subprocess.Process, run_dir: Path) -> None:
         self._process = process
         self._run_dir = run_dir
-        self._started = time.time()
+        self._last_at = 0.0
+        self._last_seen = time.monotonic()
 
     @property
     def pid(self) -> int:
@@ -50,8 +51,10 @@ class Trainer:
             TrainingStoppedError: it said nothing for too long.
         """
         found = files.read_progress(self._run_dir)
-        last = max(found.at if found else 0.0, self._started)
-        if time.time() - last > SILENT_S:
+        if found and found.at != self._last_at:
+            self._last_at, self._last_seen = found.at, time.monotonic()
+        # By a clock that stands still while the machine sleeps, as the training does.
+        if time.monotonic() - self._last_seen > SILENT_S:
             raise TrainingStoppedError(f"the training said nothing for {SILENT_S:.0f} s and was stopped")
         return found
 

@@ -89,6 +89,24 @@ async def test_who_lost_a_job_can_change_nothing(store: Store) -> None:
     assert (await state(store, job_id))[0] == "done"
 
 
+async def test_a_job_that_another_worker_has_or_will_get_is_told_from_one_that_is_over(store: Store) -> None:
+    job_id = await queue(store)
+    old = await taken(store, job_id, "slow")
+    async with store.begin() as tx:
+        assert not await jobs.passed_on(tx, old)
+    await kill_worker(store, job_id)
+    async with store.begin() as tx:
+        await jobs.sweep(tx)
+        assert await jobs.passed_on(tx, old)
+    new = await taken(store, job_id, "alive")
+    async with store.begin() as tx:
+        assert await jobs.passed_on(tx, old)
+        await jobs.cancelled(tx, new, "withdrawn")
+        assert not await jobs.passed_on(tx, new)
+        await tx.execute(text("delete from jobs"))
+        assert not await jobs.passed_on(tx, old)
+
+
 async def test_a_dead_worker_s_job_is_given_back_and_at_last_fails_visibly(store: Store) -> None:
     job_id = await queue(store)
     for _ in range(WORK.max_attempts):

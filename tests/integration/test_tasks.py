@@ -1,7 +1,9 @@
 """Tasks: what may train, what is frozen, how a gate run ends, and what is refused, on a fake model server."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -10,17 +12,20 @@ from sqlalchemy import text
 
 from app.domain.consent import Purpose
 from app.domain.turn import Origin
-from app.errors import ArtifactError
+from app.errors import ArtifactError, MenteeError, PausedError, StoreUnavailableError, TrainingStoppedError
 from app.services import learn
 from app.services.learn import consider
 from app.store import Store, admission, jobs, lineage
 from app.store.lineage import NewSnapshot
 from learner.dataset.admit import admit
 from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
+from learner.tasks import evaluate, train, trainer
 from learner.tasks import run as tasks
 from learner.tasks.context import Learner
 from learner.tasks.run import handle
+from learner.tasks.stop import NotAllowedError
 from learner.tasks.train import evaluation
+from learner.train import job as files
 from tests.fakes.model import ModelServer
 from tests.fakes.model.replies import Call
 from tests.integration.test_release import by_model, do
@@ -316,6 +321,80 @@ async def test_without_a_proven_server_a_candidate_waits_and_says_so(learner: Le
     assert attempts == 0
 
 
+async def test_a_server_that_was_restarted_or_is_away_proves_itself_before_anything_is_measured(
+    learner: Learner, model: ModelServer
+) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, info = await candidate(learner, who)
+    model.adapters.loaded.clear()  # what a restart does, before the reconciler looks
+    assert (await do(learner, evaluation(checkpoint_id, who.person_id)))[0] == "queued"
+    assert info.name not in model.adapters.loaded
+    await model.stop()
+    assert (await do(learner, evaluation(checkpoint_id, who.person_id)))[0] == "queued"
+    async with learner.store.begin() as tx:
+        assert await tx.scalar(text("select attempts from jobs where kind = 'evaluate'")) == 0
+
+
+async def test_a_verdict_that_a_withdrawal_overtook_does_not_count(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, _ = await candidate(learner, who)
+    job = await claimed(learner, evaluation(checkpoint_id, who.person_id))
+    subject = await evaluate._subject(learner, job, "http://nowhere")
+    async with learner.store.begin() as tx:
+        gates = await lineage.begin_gates(tx, checkpoint_id, job.id, {}, "suite")
+        await jobs.cancel(tx, who.person_id, ("evaluate",), "withdrawn")
+    with pytest.raises(NotAllowedError):
+        await evaluate._settle(learner, job, subject, gates, evaluate._Outcome("passed"))
+    async with learner.store.begin() as tx:
+        assert (await lineage.checkpoint(tx, checkpoint_id)).state == "candidate"
+        assert await jobs.live(tx, f"release:{checkpoint_id}") is None
+
+
+async def claimed(learner: Learner, work: learn.Work) -> jobs.Job:
+    async with learner.store.begin() as tx:
+        job = await jobs.claim(tx, await jobs.enqueue(tx, work), "test")
+    assert job
+    return job
+
+
+@pytest.mark.parametrize(
+    ("ending", "state", "kept"),
+    [
+        ("passed on", "running", True),
+        ("the database was away", "running", True),
+        ("paused at the last attempt", "running", True),
+        ("cancelled", "cancelled", False),
+    ],
+)
+async def test_only_a_training_that_is_over_is_cleared_away(
+    learner: Learner, monkeypatch: pytest.MonkeyPatch, ending: str, state: str, *, kept: bool
+) -> None:
+    who = await pupil(learner.store)
+    job = await claimed(learner, learn.Work("train", "train", "train:x", person_id=who.person_id))
+    folders: list[Path] = []
+
+    async def cut_off(_learner: Learner, _job: jobs.Job, _prepared: object, run_dir: Path) -> object:
+        run_dir.mkdir(parents=True)
+        folders.append(run_dir)
+        if ending == "the database was away":
+            raise StoreUnavailableError
+        if ending == "paused at the last attempt":
+            raise PausedError
+        if ending == "passed on":
+            async with learner.store.begin() as tx:
+                await tx.execute(text("update jobs set fence = fence + 1"))
+        async with learner.store.begin() as tx:
+            await jobs.report(tx, job, {})
+        raise NotAllowedError
+
+    monkeypatch.setattr(train, "_train", cut_off)
+    with pytest.raises(MenteeError):
+        await train.run(learner, replace(job, attempts=job.max_attempts))
+    async with learner.store.begin() as tx:
+        assert await tx.scalar(text("select state from training_runs")) == state
+    assert folders[0].exists() is kept
+
+
 async def test_a_training_without_enough_prompts_or_consent_does_not_start(learner: Learner) -> None:
     who = await pupil(learner.store, train=TRAIN[:2])
     work = learn.Work("train", "train", f"train:{who.person_id}", person_id=who.person_id)
@@ -375,6 +454,21 @@ async def test_stored_replies_of_the_base_prove_positions(learner: Learner) -> N
             {"b": b.base_id, "r": b.revision, "t": b.tokenizer_digest, "c": b.template_digest},
         )
         found = await admission.served(tx, who.person_id, b, 3)
+        await tx.execute(text("update turns set flags = jsonb_set(flags, '{consents,personal_training}', 'false')"))
+        assert not await admission.served(tx, who.person_id, b, 3)
     assert len(found) == 3
     assert found[0].temperature == 0.7
     assert found[0].logprobs == (-1.0, -2.0)
+
+
+def test_a_training_is_silent_by_a_clock_that_stands_still_while_the_machine_sleeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write_progress(tmp_path, files.Progress("updating", 1, 3, 1.0))
+    running = trainer.Trainer(None, tmp_path)  # type: ignore[arg-type]  # nothing is asked of the process
+    monkeypatch.setattr("learner.train.job.time.time", lambda: 10.0**12)
+    assert running.progress()
+    later = time.monotonic() + trainer.SILENT_S + 1
+    monkeypatch.setattr("learner.tasks.trainer.time.monotonic", lambda: later)
+    with pytest.raises(TrainingStoppedError, match="said nothing"):
+        running.progress()
