@@ -22,6 +22,9 @@ VERBS: dict[str, tuple[str, ...]] = {
     "x": (),  # stop writing
 }
 
+# Buttons that begin a reply, or change what the next message means, keep their place in the chat; the others overtake.
+IN_ORDER = frozenset({"c", "n", "r", "t", "w", "f"})
+
 
 @dataclass(frozen=True, slots=True)
 class Press:
@@ -53,6 +56,11 @@ def parse(data: str) -> Press:
     if known is None or (known and choice not in known) or (not known and choice):
         raise InvalidInputError("this button is not one of ours")
     return Press(verb, subject, choice)
+
+
+def overtakes(data: str) -> bool:
+    """Whether a button need not wait for a reply that is being written."""
+    return data.partition(":")[0] not in IN_ORDER
 
 
 def short_id(row: UUID) -> str:

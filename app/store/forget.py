@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import TextClause, delete, func, insert, select, text, update
 
+from app.store import turns
 from app.store.engine import Tx
 from app.store.tables.learning import jobs
 from app.store.tables.people import forget_receipts, people
@@ -98,7 +99,7 @@ async def orphan_chats(tx: Tx) -> int:
 
 async def ended_texts(tx: Tx, person_id: UUID) -> None:
     """Drop the texts of a person's ended conversations: without memory they live as long as their session."""
-    await _all(tx, person_id, (_ENDED_TEXTS,))
+    await turns.forget_shown(tx, list(await tx.scalars(_ENDED_TEXTS, {"person": person_id})))
 
 
 async def _all(tx: Tx, person_id: UUID, statements: tuple[TextClause, ...]) -> None:
@@ -172,4 +173,6 @@ _ENDED_TEXTS = text("""
     set user_text = null, reply_text = null, prompt_token_ids = null, response_token_ids = null,
         response_logprobs = null, learnable = false
     from sessions s where s.id = t.session_id and t.person_id = :person and s.ended_at is not null
+      and t.user_text is not null
+    returning t.id
 """)

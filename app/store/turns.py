@@ -7,6 +7,7 @@ from uuid import UUID
 from sqlalchemy import Row, Select, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from app.domain.outgoing import Content
 from app.domain.prompt import PastTurn
 from app.domain.turn import Origin, Outcome, Provenance, Turn
 from app.errors import NotFoundError
@@ -157,8 +158,22 @@ async def last(tx: Tx, chat_id: UUID) -> Turn | None:
 
 
 async def forget_texts_of_ended_sessions(tx: Tx, idle_minutes: int) -> int:
-    """Drop the texts of ended sessions whose person does not allow memory; return how many turns lost theirs."""
-    return (await tx.execute(_FORGET_ENDED, {"idle": idle_minutes})).rowcount
+    """Drop the texts of ended sessions whose person does not allow memory; return how many turns lost theirs.
+
+    In a group nobody's consent counts: what was said there goes with its session.
+    """
+    dropped = list(await tx.scalars(_FORGET_ENDED, {"idle": idle_minutes}))
+    await forget_shown(tx, dropped)
+    return len(dropped)
+
+
+async def forget_shown(tx: Tx, turn_ids: Sequence[UUID]) -> None:
+    """Drop what was shown of turns whose texts are dropped. The platform's ids stay, so that a vote finds its turn."""
+    await tx.execute(
+        update(outbox)
+        .where(outbox.c.turn_id.in_(turn_ids), outbox.c.state.not_in(("due", "sending")))
+        .values(content=Content("").document())
+    )
 
 
 # Texts without memory consent live as long as their session; the token ids would give them back, so they go too.
@@ -166,14 +181,15 @@ _FORGET_ENDED = text("""
     update turns t
     set user_text = null, reply_text = null, prompt_token_ids = null, response_token_ids = null,
         response_logprobs = null, learnable = false
-    from sessions s
+    from sessions s join chats h on h.id = s.chat_id
     where t.session_id = s.id and t.user_text is not null
       and (s.ended_at is not null or s.last_at < now() - make_interval(mins => :idle))
-      and coalesce((
+      and (h.kind <> 'private' or not coalesce((
           select c.event in ('given', 'renewed') from consent_events c
           where c.person_id = t.person_id and c.purpose = 'memory'
           order by c.at desc limit 1
-      ), false) = false
+      ), false))
+    returning t.id
 """)
 
 

@@ -21,6 +21,13 @@ async def cast_vote(tx: Tx, turn_id: UUID, person_id: UUID, value: int, source: 
     return True
 
 
+async def source(tx: Tx, turn_id: UUID, person_id: UUID) -> str | None:
+    """Return how the vote in force was given: button, reaction or words; None where there is none."""
+    query = select(votes.c.source).where(votes.c.turn_id == turn_id, votes.c.person_id == person_id, votes.c.value != 0)
+    found = await tx.scalar(query)
+    return str(found) if found else None
+
+
 async def vote(tx: Tx, turn_id: UUID, person_id: UUID) -> int:
     """Return the vote in force: 1, -1, or 0 for none."""
     query = select(votes.c.value).where(votes.c.turn_id == turn_id, votes.c.person_id == person_id)

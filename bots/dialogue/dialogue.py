@@ -80,7 +80,7 @@ class Dialogue:
         async with self._parts.store.begin() as tx:
             turn = await turns.by_message(tx, room.chat.id, event.message_id)
             if turn:
-                await voting.vote(tx, room, turn, voting.of_reaction(event.emoji), "reaction")
+                await voting.react(tx, room, turn, event.emoji)
             await work.done(tx)
 
     async def _membership(self, bot_id: UUID, event: MembershipEvent) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from app.domain.turn import Turn
 from app.services.feedback import vote as store_vote
 from app.services.replies import vote_buttons
-from app.store import Tx, outbox
+from app.store import Tx, outbox, votes
 from bots.dialogue import correction
 from bots.dialogue.room import Room
 
@@ -23,12 +23,21 @@ async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
         await correction.ask_why(tx, room, turn)
 
 
+async def react(tx: Tx, room: Room, turn: Turn, emoji: frozenset[str]) -> None:
+    """Take a reaction as a vote. One without a thumb takes back a thumb that was a reaction, never a vote by button."""
+    value = of_reaction(emoji)
+    if value or await votes.source(tx, turn.id, room.person_id) == "reaction":
+        await vote(tx, room, turn, value, "reaction")
+
+
 async def redraw(tx: Tx, room: Room, turn: Turn, value: int) -> None:
     """Show the stored vote on the buttons of a reply's last part."""
     part = await outbox.last_part(tx, turn.id)
     if part is None:
         return
     number, content = part
+    if not content.text:
+        return  # the words are not kept any more; what the platform still shows is left as it is
     await outbox.put_part(
         tx, room.chat.id, turn.id, number, replace(content, buttons=vote_buttons(room.language, turn.id, value))
     )

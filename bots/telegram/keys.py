@@ -1,19 +1,20 @@
 """Makes raw updates of an update's bytes: the keys by which a repeat is known, and the lane in which it is handled.
 
 Repeats come under the same update id, and also wrapped anew with the message's own ids (same chat, message and edit date),
-so messages, edits and presses carry both. Lanes: a chat's topic in order; votes (presses, reactions) and `/stop` apart,
-because they must not wait behind a reply that is being written. Never raises: what cannot be read has the SHA-256 of its
+so messages, edits and presses carry both. Lanes: a chat's topic in order; votes (most presses, reactions) and `/stop`
+apart, because they must not wait behind a reply that is being written. Never raises: what cannot be read has the SHA-256 of its
 bytes as its key and goes to the quarantine lane.
 """
 
 import hashlib
 from collections.abc import Iterator
 
+from app.domain.press import overtakes
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
 from bots.telegram.content import command_in, words_of
 from bots.telegram.people import thread_of
-from bots.telegram.wire import Json, int_at, maybe_int, maybe_object, object_at, read_object, str_at
+from bots.telegram.wire import Json, int_at, maybe_int, maybe_object, maybe_str, object_at, read_object, str_at
 
 QUARANTINE_LANE = "quarantine"
 _MESSAGES = ("message", "edited_message")
@@ -62,10 +63,18 @@ def lane_of(update: Json) -> str:
         return f"votes:{_chat(reaction)}"
     query = maybe_object(update, "callback_query")
     if query is not None:
-        message = maybe_object(query, "message")
-        return f"votes:{_chat(message)}" if message else "votes:"
+        return _press_lane(query)
     member = maybe_object(update, "my_chat_member")
     return f"{_chat(member)}:" if member else "other"
+
+
+def _press_lane(query: Json) -> str:
+    message = maybe_object(query, "message")
+    if message is None:
+        return "votes:"
+    if overtakes(maybe_str(query, "data") or ""):
+        return f"votes:{_chat(message)}"
+    return f"{_chat(message)}:{thread_of(message)}"
 
 
 def _message_key(message: Json) -> str:

@@ -13,14 +13,13 @@ from uuid import UUID
 from aiohttp import web
 
 from app.domain.messages import pick
+from app.domain.press import overtakes
 from app.errors import InvalidInputError
 from app.store.webchat import Visitor
 from bots.base import RawUpdate
 from bots.web import body as form
 from bots.web.context import CONTEXT
 
-# Buttons that start a reply or change what the next message means keep their place in the chat; the others overtake.
-IN_ORDER = frozenset({"c", "n", "t", "w", "f"})
 STOP = "stop"
 
 FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -111,6 +110,6 @@ def lane_of(visitor: Visitor, update: Mapping[str, str]) -> str:
     """Return the lane of an update: /stop and most buttons overtake a reply that is still being written."""
     in_order, now = lanes(visitor)
     if update["kind"] == "press":
-        return in_order if update["data"].partition(":")[0] in IN_ORDER else now
+        return now if overtakes(update["data"]) else in_order
     stops = update.get("command") == STOP or _STOP_WORDS.fullmatch(update.get("text", ""))
     return now if stops else in_order

@@ -264,6 +264,8 @@ async def test_without_memory_consent_the_conversation_ends_with_its_session(run
     await clean(running.store, running.settings)
     (turn,) = await running.rows("select user_text, reply_text, response_token_ids from turns")
     assert turn == {"user_text": None, "reply_text": None, "response_token_ids": None}
+    shown = await running.rows("select content from outbox where turn_id is not null")
+    assert [s["content"]["text"] for s in shown] == [""]
 
 
 async def test_with_memory_consent_it_stays(running: Road, visitor: Visitor) -> None:

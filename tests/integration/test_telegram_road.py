@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy import text
 
+from app.services.housekeeping import clean
 from app.store import Store
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.model import replies as scripts
@@ -317,3 +318,40 @@ async def test_a_gateway_that_stops_lets_another_poll_at_once(
     async with store.begin() as tx:
         assert (await tx.execute(text("select 1 from polling_leases"))).all() == []
         assert list(await tx.scalars(text("select state from turns"))) == ["done"]
+
+
+async def test_a_heart_takes_no_vote_back_that_was_given_by_button(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("rate this")
+    reply = await until(telegram_server, ann, "You said: rate this")
+    ann.press(reply, "👍")
+    await telegram_server.wait_for(lambda: any(b.text == "👍 ✓" for b in reply.buttons), 10)
+    ann.react(reply, "❤")
+    ann.react(reply)
+    ann.say("and go on")
+    await until(telegram_server, ann, "You said: and go on")
+    assert await telegram.rows("select 1 from inbox where state not in ('done')") == []
+    assert [v["value"] for v in await telegram.rows("select value from votes")] == [1]
+
+
+async def test_what_was_said_in_a_group_goes_with_its_session_whatever_anybody_allows(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    group = telegram_server.group("Kitchen", ann, telegram_server.user("Bob"))
+    ann.say(f"@{telegram_server.world.bot['username']} hello", group.chat)
+    await telegram_server.wait_for(lambda: any("hello" in m.text and m.buttons for m in group.chat.from_bot), 20)
+    ann.say("/new", group.chat)
+    await telegram_server.wait_for(lambda: any("fresh conversation" in m.text for m in group.chat.from_bot), 20)
+    await clean(telegram.store, telegram.settings)
+    assert await telegram.rows("select user_text, reply_text from turns") == [{"user_text": None, "reply_text": None}]
+    reply = next(m for m in group.chat.from_bot if m.buttons)
+    ann.press(reply, "👍")
+    await telegram_server.wait_for(lambda: group.chat.from_bot[-1].text != "", 5)
+    ann.say("/help", group.chat)
+    await telegram_server.wait_for(lambda: any("Just write to me" in m.text for m in group.chat.from_bot), 20)
+    assert "hello" in reply.text  # a vote after that changes nothing of what is shown
