@@ -295,8 +295,12 @@ class Converse:
         for number, content in enumerate(parts):
             await outbox.put_part(tx, request.chat.id, turn.id, number, content)
         if outcome.state == "done" and plan.route and not plan.route.announced:
-            learnt = await self._learning.announce(tx, plan.route.release_id)
-            await outbox.put(tx, request.chat.id, release_news(request.language, plan.route.release_id, learnt))
+            await self._tell_what_was_learnt(tx, request, plan.route)
+
+    async def _tell_what_was_learnt(self, tx: Tx, request: Request, route: Route) -> None:
+        learnt = await self._learning.announce(tx, route.release_id)
+        if learnt:
+            await outbox.put(tx, request.chat.id, release_news(request.language, route.release_id, learnt))
 
     async def _count(self, tx: Tx, request: Request, plan: Plan, outcome: Outcome) -> None:
         if outcome.state != "done" or request.person_id is None or not outcome.reply_text:
