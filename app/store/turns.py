@@ -34,7 +34,7 @@ class NewTurn:
 
 async def begin(tx: Tx, new: NewTurn) -> Turn:
     """Return the turn of an update, made unless a crashed try made it before."""
-    if new.inbox_id is not None and (row := await _one(tx, select(turns).where(turns.c.inbox_id == new.inbox_id))):
+    if new.inbox_id is not None and (row := await of_update(tx, new.inbox_id)):
         return row
     made = insert(turns).values(
         inbox_id=new.inbox_id,
@@ -150,6 +150,11 @@ async def by_user_message(tx: Tx, chat_id: UUID, message_id: str) -> Turn | None
     """Return the newest turn that answers the person's message with this platform id."""
     query = select(turns).where(turns.c.chat_id == chat_id, turns.c.user_message_id == message_id)
     return await _one(tx, query.order_by(turns.c.number.desc()).limit(1))
+
+
+async def of_update(tx: Tx, inbox_id: int) -> Turn | None:
+    """Return the turn that an update began."""
+    return await _one(tx, select(turns).where(turns.c.inbox_id == inbox_id))
 
 
 async def last(tx: Tx, chat_id: UUID) -> Turn | None:

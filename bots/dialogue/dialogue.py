@@ -13,9 +13,12 @@ from app.domain.event import (
     ReactionEvent,
 )
 from app.domain.messages import text as say
+from app.domain.outgoing import Content
+from app.domain.turn import Outcome
 from app.ports import Channel
 from app.services.lanes import Work
-from app.store import people, turns
+from app.store import outbox, people, turns
+from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
 from bots.dialogue import message, press, voting
 from bots.dialogue.parts import Parts
@@ -57,7 +60,10 @@ class Dialogue:
             return
         async with self._parts.store.begin() as tx:
             room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
-        await self._lead(room, event, work)
+        if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent):
+            await self._give_up(room, work)
+        else:
+            await self._lead(room, event, work)
         self._parts.due.set()
 
     def _note(self, event: PressEvent) -> str:
@@ -75,6 +81,18 @@ class Dialogue:
                 await press.on_press(self._parts, room, event, work)
             case ReactionEvent():
                 await self._reaction(room, event, work)
+
+    async def _give_up(self, room: Room, work: Work) -> None:
+        """Say honestly, in place of the last try, that a message could not be handled."""
+        sorry = room.say("busy_failed")
+        async with self._parts.store.begin() as tx:
+            turn = await turns.of_update(tx, work.claimed.id)
+            if turn and await turns.finish(tx, turn.id, Outcome("failed", failure="gave_up")):
+                await outbox.put_part(tx, room.chat.id, turn.id, 0, Content(sorry))
+            else:
+                await room.tell(tx, sorry)
+            await work.done(tx, "dead", "gave_up")
+        log.warning("event:update:given_up", inbox=work.claimed.id)
 
     async def _reaction(self, room: Room, event: ReactionEvent, work: Work) -> None:
         async with self._parts.store.begin() as tx:

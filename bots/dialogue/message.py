@@ -53,7 +53,7 @@ async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: Message
         await room.tell(tx, refusal)
         await work.done(tx, "refused", "unreadable")
         return True
-    if event.command or not room.chat.private:
+    if event.command or not room.chat.private or event.forwarded:
         return False
     thumb = THUMBS.get(text.strip().rstrip("\ufe0f🏻🏼🏽🏾🏿"))
     if thumb and (turn := await _thumbed(tx, room, event)):
@@ -88,7 +88,12 @@ async def _replied_to(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:
 
 
 async def _corrected_turn(parts: Parts, room: Room, event: MessageEvent, work: Work) -> Turn | None:
-    """Return the turn that a message corrects: the one replied to, or the one the bot asked about."""
+    """Return the turn that a message corrects: the one replied to, or the one the bot asked about.
+
+    Somebody else's words, passed on, are no correction: nothing of them may be remembered or trained.
+    """
+    if event.forwarded:
+        return None
     async with parts.store.begin() as tx:
         if work.claimed.attempts > 1 and (known := await feedback.by_evidence(tx, room.person_id, _evidence(work))):
             # A try that was cut off took it for a correction, and no longer waits for one.

@@ -245,6 +245,21 @@ async def test_nobody_votes_on_somebody_elses_turn(running: Road, visitor: Visit
     assert len(await running.rows("select 1 from turns")) == 2
 
 
+async def test_a_message_that_cannot_be_handled_gets_an_honest_word(
+    running: Road, visitor: Visitor, model: ModelServer
+) -> None:
+    await running.rows("insert into switches (name, paused) values ('intake', true) returning id")
+    await asyncio.sleep(0.6)
+    await visitor.say("cursed")
+    # As after four tries that an unforeseen error ended.
+    await running.rows("update inbox set attempts = 4 returning id")
+    await running.rows("update switches set paused = false returning id")
+    await visitor.told("Something went wrong on my side")
+    assert model.calls == []
+    assert [row["state"] for row in await running.rows("select state from inbox")] == ["dead"]
+    assert "and now" in (await visitor.ask("and now?"))["plain"]
+
+
 async def test_a_paused_intake_keeps_everything_for_later(running: Road, visitor: Visitor) -> None:
     await running.rows("insert into switches (name, paused) values ('intake', true) returning id")
     await asyncio.sleep(0.6)

@@ -355,3 +355,18 @@ async def test_what_was_said_in_a_group_goes_with_its_session_whatever_anybody_a
     ann.say("/help", group.chat)
     await telegram_server.wait_for(lambda: any("Just write to me" in m.text for m in group.chat.from_bot), 20)
     assert "hello" in reply.text  # a vote after that changes nothing of what is shown
+
+
+async def test_somebody_elses_words_passed_on_are_no_correction(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.say("What is tea?")
+    reply = await until(telegram_server, ann, "You said: What is tea?")
+    ann.press(reply, "👎")
+    await until(telegram_server, ann, "What was wrong?")
+    ann.forward("I am allergic to nuts", {"type": "hidden_user", "sender_user_name": "Somebody"})
+    await until(telegram_server, ann, "You said: I am allergic to nuts")
+    assert await telegram.rows("select 1 from memory_lines") == []
