@@ -57,7 +57,9 @@ def template_database(postgres_url: str) -> str:
 async def database_url(postgres_url: str, template_database: str) -> AsyncIterator[str]:
     """The address of a fresh, migrated database."""
     name = f"test_{uuid.uuid4().hex[:12]}"
-    await _execute(postgres_url.format("postgres"), f"create database {name} template {template_database} strategy file_copy")
+    await _execute(
+        postgres_url.format("postgres"), f"create database {name} template {template_database} strategy file_copy"
+    )
     yield postgres_url.format(name)
     await _execute(postgres_url.format("postgres"), f"drop database {name} with (force)")
 

@@ -23,6 +23,7 @@ MIGRATE_TIMEOUT_S = 300
 READY_TIMEOUT_S = 3
 PING_TIMEOUT_S = 15
 WORKER_STOP_TIMEOUT_S = 15.0
+GATEWAY_STOP_TIMEOUT_S = 45.0
 
 
 def gateway(address: str, port: int, env: Mapping[str, str]) -> Part:
@@ -31,6 +32,8 @@ def gateway(address: str, port: int, env: Mapping[str, str]) -> Part:
         name="gateway",
         command=lambda: Command((sys.executable, *commands.GATEWAY), _light(env)),
         ready=lambda: gateway_answers(f"{address}/startupz"),
+        # What is being answered may end, and what is due may go out (`Gateway.stop`).
+        stop_timeout_s=GATEWAY_STOP_TIMEOUT_S,
         port=port,
     )
 
@@ -53,7 +56,9 @@ def workers(env: Mapping[str, str]) -> list[Part]:
 def _worker(worker: commands.Worker, env: Mapping[str, str]) -> Part:
     return Part(
         name=worker.name,
-        command=lambda: Command(worker.argv(sys.executable), _heavy(env) if worker.queues == ("train",) else _light(env)),
+        command=lambda: Command(
+            worker.argv(sys.executable), _heavy(env) if worker.queues == ("train",) else _light(env)
+        ),
         ready=lambda: worker_answers(worker.name, env),
         start_timeout_s=180,
         # A task that was cut off is found by the sweeper, so there is no need to wait for it for long.
