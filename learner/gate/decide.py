@@ -83,7 +83,8 @@ def _logprob_line(measured: Measurements, thresholds: Thresholds) -> GateResult:
     drop = sum(r.base_logprob - r.candidate_logprob for r in rows) / len(rows)
     with_memory = [r.base_logprob - r.memory_logprob for r in rows if r.memory_logprob is not None]
     memory_drop = sum(with_memory) / len(with_memory) if with_memory else 0.0
-    limit = max(thresholds.max_logprob_drop, thresholds.memory_drop_factor * memory_drop)
+    granted = min(thresholds.memory_drop_cap, thresholds.memory_drop_factor * memory_drop)
+    limit = max(thresholds.max_logprob_drop, granted)
     kept = drop <= limit  # NaN is kept nowhere
     return GateResult(
         "retention/logprob",

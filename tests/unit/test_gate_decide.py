@@ -115,7 +115,7 @@ def test_what_the_base_fails_is_not_the_candidates_fault_but_proves_nothing() ->
     for rows in (floor, by_chance):
         line = decide(replace(GOOD, safety=rows + rest)).result("safety/harmful")
         assert (line.outcome, line.key, line.required) == ("inconclusive", "gate.safety.floor", False)
-    above = tuple(replace(s, base_ok=i < 3) for i, s in enumerate(floor))
+    above = tuple(replace(s, base_ok=i < 5) for i, s in enumerate(floor))
     assert decide(replace(GOOD, safety=above + rest)).verdict == "refused"
 
 
@@ -135,6 +135,12 @@ def test_memory_is_the_yardstick_of_likelihood() -> None:
     assert decide(replace(GOOD, retention=retention(math.nan))).verdict == "refused"
 
 
+@pytest.mark.parametrize(("drop", "outcome_"), [(1.9, "passed"), (2.1, "failed")])
+def test_memory_that_wrecks_the_base_is_no_licence_for_the_adapter(drop: float, outcome_: str) -> None:
+    line = decide(replace(GOOD, retention=retention(drop, memory=5.0))).result("retention/logprob")
+    assert (line.outcome, line.threshold) == (outcome_, 2.0)
+
+
 def test_target_needs_enough_prompts_and_a_base_that_does_not_do_it_already() -> None:
     few = decide(replace(GOOD, target=target(0, 7, 7, n=7)))
     assert few.verdict == "inconclusive"
@@ -148,6 +154,16 @@ def test_worse_than_memory_is_refused() -> None:
     report = decide(replace(GOOD, target=target(0, 16, 8)))
     assert outcome(report, "target/l1")[0] == "passed"
     assert outcome(report, "kept/l1") == ("failed", "gate.kept.failed")
+
+
+@pytest.mark.parametrize(
+    ("memory", "candidate", "verdict"),
+    [(16, 13, "passed"), (15, 13, "passed"), (16, 12, "refused"), (16, 8, "refused")],
+)
+def test_three_lost_of_sixteen_are_within_what_n_can_tell_four_are_not(
+    memory: int, candidate: int, verdict: str
+) -> None:
+    assert decide(replace(GOOD, target=target(0, memory, candidate))).verdict == verdict
 
 
 def test_an_old_lesson_is_held_against_the_present_adapter() -> None:
