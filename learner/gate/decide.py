@@ -32,7 +32,9 @@ def _verdict(results: Sequence[GateResult]) -> Verdict:
     required = [r.outcome for r in results if r.required]
     if "failed" in required:
         return "refused"
-    return "inconclusive" if "inconclusive" in required or not required else "passed"
+    # An adapter that does nothing harms nothing: without a lesson that it is proved to have learnt it stays unserved.
+    learnt = any(r.gate.startswith("target/") and r.outcome == "passed" for r in results)
+    return "passed" if learnt and "inconclusive" not in required else "inconclusive"
 
 
 def isolation_gates(measured: Measurements, _thresholds: Thresholds) -> list[GateResult]:

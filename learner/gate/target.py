@@ -1,9 +1,12 @@
 """Has the lesson been learnt? Per lesson: better than the base without memory, no worse than what it replaces. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from learner.gate.report import GateResult, Measurements, Outcome, TargetResult, Thresholds
 from learner.gate.statistics import loss_upper_bound, mcnemar_one_sided, supported_margin
+
+BASE_DOES_IT = "gate.target.base_does_it"
 
 
 def target_gates(measured: Measurements, thresholds: Thresholds) -> list[GateResult]:
@@ -13,7 +16,11 @@ def target_gates(measured: Measurements, thresholds: Thresholds) -> list[GateRes
     lines: list[GateResult] = []
     for lesson_id in sorted(measured.lessons):
         rows = [r for r in measured.target if r.lesson_id == lesson_id and r.candidate is not None]
-        lines += [_better_than_base(lesson_id, rows, thresholds), _no_worse(lesson_id, rows, thresholds)]
+        better, kept = _better_than_base(lesson_id, rows, thresholds), _no_worse(lesson_id, rows, thresholds)
+        if better.key == BASE_DOES_IT and kept.outcome == "passed":
+            # There is nothing to gain and nothing was lost: what the candidate did learn decides.
+            better = replace(better, required=False)
+        lines += [better, kept]
     return lines
 
 
@@ -28,7 +35,7 @@ def _better_than_base(lesson_id: str, rows: Sequence[TargetResult], thresholds: 
     outcome: Outcome = "passed" if p <= thresholds.alpha else "failed"
     key = f"gate.target.{outcome}"
     if outcome == "failed" and base >= thresholds.base_ceiling and losses == 0:
-        outcome, key = "inconclusive", "gate.target.base_does_it"
+        outcome, key = "inconclusive", BASE_DOES_IT
     detail = {"base": base, "candidate": candidate, "wins": wins, "losses": losses}
     return GateResult(gate, outcome, n, candidate - base, p, thresholds.alpha, key, detail=detail)
 

@@ -150,6 +150,29 @@ def test_target_needs_enough_prompts_and_a_base_that_does_not_do_it_already() ->
     assert does.verdict == "inconclusive"
 
 
+def lessons(*rows: tuple[TargetResult, ...]) -> Measurements:
+    named = [replace(row, lesson_id=f"l{i}") for i, one in enumerate(rows) for row in one]
+    return replace(GOOD, lessons={f"l{i}": frozenset() for i in range(len(rows))}, target=tuple(named))
+
+
+def test_a_lesson_that_the_base_does_already_does_not_hold_back_another_that_was_learnt() -> None:
+    report = decide(lessons(target(15, 16, 16), target(0, 14, 14)))
+    line = report.result("target/l0")
+    assert (line.outcome, line.key, line.required) == ("inconclusive", "gate.target.base_does_it", False)
+    assert report.verdict == "passed"
+
+
+def test_a_lesson_that_the_base_does_already_must_not_be_lost() -> None:
+    lost = decide(lessons(target(14, 16, 10), target(0, 14, 14)))
+    assert lost.verdict == "refused"
+
+
+def test_an_adapter_that_does_nothing_never_passes_however_many_lessons_the_base_does() -> None:
+    unmoved = lessons(target(15, 16, 15), target(16, 16, 16), target(16, 14, 16))
+    noop = replace(unmoved, retention=retention(0.0), drift=drift(candidate=LONG))
+    assert decide(noop).verdict == "inconclusive"
+
+
 def test_worse_than_memory_is_refused() -> None:
     report = decide(replace(GOOD, target=target(0, 16, 8)))
     assert outcome(report, "target/l1")[0] == "passed"
