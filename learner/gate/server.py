@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,16 +16,23 @@ PRIORITY = 10  # vLLM serves smaller numbers first: chats come before gates
 
 
 class ServedGateModel:
-    """Asks one model server; `salt` keeps the gate's prefix cache apart from everybody's."""
+    """Asks one model server; `salt` keeps the gate's prefix cache apart from everybody's.
+
+    What is asked again gets another salt: a prefix computed in a quiet pass must not stand in for one computed while
+    the candidate is served, or the isolation gate would compare the quiet pass with itself.
+    """
 
     def __init__(self, model: Model, salt: str) -> None:
         self._model = model
         self._salt = salt
+        self._asked: Counter[tuple[str, Messages]] = Counter()
 
     async def generate(self, messages: Messages, model_name: str, max_tokens: int, temperature: float = 0.0) -> Reply:
         prompt = [PromptMessage(role=m.role, content=m.content) for m in messages]
         sampling = Sampling(temperature=temperature, max_tokens=max_tokens, priority=PRIORITY)
-        done = await self._model.complete(model_name, prompt, sampling, salt=self._salt)
+        before = self._asked[model_name, messages]
+        self._asked[model_name, messages] += 1
+        done = await self._model.complete(model_name, prompt, sampling, salt=f"{self._salt}-{before}")
         if not done.prompt_token_ids or not done.token_ids:
             raise GateError("the model server returned no token ids, so positions cannot be compared")
         return Reply(done.text, done.prompt_token_ids, done.token_ids)

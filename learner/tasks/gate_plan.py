@@ -1,12 +1,13 @@
 """What a gate run needs to know, put together from rows: prompts as the product builds them, lessons, competitors."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.domain.checker import CheckerSpec
 from app.domain.memory import MemoryLine
-from app.domain.prompt import build
+from app.domain.prompt import build, estimate_tokens
 from app.errors import InvalidInputError
 from app.store.lineage import Checkpoint, Figure
 from learner.dataset.freeze import prompt_messages
@@ -18,6 +19,8 @@ from learner.types import ChatMessage
 SEATS = 4
 """Requests of the gate at one time, so that chats keep theirs."""
 _EVERYTHING = 1 << 30
+LEAST_REPLY_TOKENS = 72
+MOST_REPLY_TOKENS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +55,19 @@ def plan(subject: Subject, base: str, on_stage: Callable[[str], None]) -> GatePl
         parent_lessons=frozenset(str(i) for i in parent.memory_ids) if parent else frozenset(),
         others=subject.others,
         concurrency=SEATS,
+        reply_tokens=reply_tokens(subject.lines),
         on_stage=on_stage,
     )
+
+
+def reply_tokens(lines: Sequence[MemoryLine]) -> int:
+    """Return how long replies may grow: to the end of half as much again as the longest example.
+
+    A lesson about the end of a reply, or about its least length, cannot be met by a reply that is cut before. Longer
+    than training lets replies grow, and no longer than chats do.
+    """
+    longest = max((estimate_tokens(example.good) for line in lines for example in line.examples), default=0)
+    return min(MOST_REPLY_TOKENS, max(LEAST_REPLY_TOKENS, math.ceil(longest * 1.5)))
 
 
 def figures(report: GateReport) -> Sequence[Figure]:

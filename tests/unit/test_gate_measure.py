@@ -4,14 +4,19 @@ import asyncio
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from uuid import uuid4
 
 import pytest
 
 from app.domain.checker import CheckerSpec, Rule
+from app.domain.memory import Example, MemoryLine
 from app.errors import GateError, ModelUnavailableError
+from app.ports import Completion, Sampling
 from learner.gate.decide import decide
 from learner.gate.measure import GateLesson, GatePlan, Measurer, Messages, Reply
+from learner.gate.server import ServedGateModel
 from learner.gate.suite import Probe, load_suite
+from learner.tasks.gate_plan import reply_tokens
 from learner.train.score import ScoreRow
 from learner.types import ChatMessage
 
@@ -151,6 +156,36 @@ async def test_old_lessons_are_compared_with_the_present_adapter() -> None:
     plan = replace(PLAN, parent="person-2", parent_lessons=frozenset({"l1"}))
     report = decide(await measured(RuledModel(taught), plan=plan))
     assert report.result("kept/l1").detail["against"] == "parent"
+
+
+@dataclass
+class Server:
+    """Records what a gate asks of the `Model` port; `held` is what a prefix cache would answer from."""
+
+    held: list[tuple[str, str, str, str]] = field(default_factory=list)
+
+    async def complete(
+        self, model: str, messages: Sequence[dict[str, str]], _sampling: Sampling, *, salt: str
+    ) -> Completion:
+        self.held.append((model, messages[0]["content"], messages[-1]["content"], salt))
+        return Completion(f"{model} says {messages[-1]['content']}", "stop", model, (1,), (2, 3))
+
+
+async def test_no_pass_is_answered_from_the_prefix_cache_of_another() -> None:
+    server = Server()
+    await Measurer(ServedGateModel(server, "gate-1"), RuledScorer(), SUITE, PLAN).run()  # type: ignore[arg-type]
+    watched = [ask for ask in server.held if ask[0] == "person-2"]
+    assert len(watched) == 2 * PLAN.isolation_prompts
+    assert len(set(server.held)) == len(server.held)
+    assert all(salt.startswith("gate-1-") for *_, salt in server.held)
+
+
+@pytest.mark.parametrize(("words", "least", "most"), [(3, 72, 72), (60, 120, 160), (400, 256, 256)])
+def test_replies_may_grow_to_the_end_of_the_longest_example(words: int, least: int, most: int) -> None:
+    shown = (Example("q", "word " * words), Example("q", "short"))
+    line = MemoryLine(uuid4(), uuid4(), "preference", "Say more.", "active", 8, 0, 2, shown)
+    assert least <= reply_tokens([line]) <= most
+    assert reply_tokens([]) == 72
 
 
 async def test_a_server_that_is_away_is_a_gate_error() -> None:
