@@ -15,6 +15,7 @@ from app.domain.event import (
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.turn import Outcome
+from app.errors import ChannelAwayError
 from app.ports import Channel
 from app.services.lanes import Work
 from app.store import outbox, people, turns
@@ -40,7 +41,9 @@ class Dialogue:
         """Handle one update; `work` is ended in the transaction of its last effect."""
         if not work.claimed.body:
             return  # its person was forgotten while it waited
-        channel = self._channels[work.claimed.bot_id]
+        channel = self._channels.get(work.claimed.bot_id)
+        if channel is None:
+            raise ChannelAwayError  # its token was taken out, or another gateway has it: the update waits for it
         for event in channel.parse(work.claimed.body):
             await self._event(channel, event, work)
 
@@ -67,8 +70,12 @@ class Dialogue:
         self._parts.due.set()
 
     def _note(self, event: PressEvent) -> str:
-        """Return the short word that a press is answered with; only votes have one, their effect is not seen at once."""
-        key = NOTES.get(event.data[-2:]) if event.data.startswith("v:") else None
+        """Return the short word that a press is answered with; only votes have one, their effect is not seen at once.
+
+        In a group none: it may be a vote on somebody else's reply, which counts for nothing.
+        """
+        votes = event.data.startswith("v:") and event.chat.kind == "private"
+        key = NOTES.get(event.data[-2:]) if votes else None
         return say(event.sender.language or self._parts.settings.language, key) if key else ""
 
     async def _lead(self, room: Room, event: AnyEvent, work: Work) -> None:

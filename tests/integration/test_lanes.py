@@ -9,6 +9,7 @@ from app.errors import ChannelAwayError
 from app.services import lanes
 from app.services.lanes import LaneRunner, Work
 from app.store import Store, inbox, people
+from tests.support.road import Road
 
 
 async def test_an_update_waits_for_its_channel(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,3 +36,16 @@ async def test_an_update_waits_for_its_channel(store: Store, monkeypatch: pytest
     async with store.begin() as tx:
         (row,) = (await tx.execute(text("select state, attempts from inbox"))).all()
     assert tuple(row) == ("done", 1)
+
+
+async def test_an_update_waits_for_a_gateway_that_has_its_bot(running: Road) -> None:
+    async with running.store.begin() as tx:
+        bot = await people.ensure_bot(tx, "telegram", "9001")
+        await inbox.accept(tx, bot, [inbox.Stored((b"1",), "71:", b"{}")])
+    for _ in range(100):
+        (row,) = await running.rows("select state, attempts, due_at from inbox")
+        if row["due_at"]:
+            break
+        await asyncio.sleep(0.05)
+    assert row["due_at"]
+    assert (row["state"], row["attempts"]) == ("stored", 0)

@@ -208,10 +208,12 @@ async def test_somebody_else_cannot_vote_in_a_group(telegram: Road, telegram_ser
     ann.say(f"@{telegram_server.world.bot['username']} hello", group.chat)
     await telegram_server.wait_for(lambda: any("hello" in m.text and m.buttons for m in group.chat.from_bot), 20)
     reply = next(m for m in group.chat.from_bot if m.buttons)
-    bob.press(reply, "👍")
+    pressed = bob.press(reply, "👍")
     ann.press(reply, "👎")
     await telegram_server.wait_for(lambda: any(b.text == "👎 ✓" for b in reply.buttons), 10)
     assert [v["value"] for v in await telegram.rows("select value from votes")] == [-1]
+    assert pressed.answered
+    assert not pressed.text  # nobody is thanked for what does not count
 
 
 async def test_a_person_who_blocked_the_bot_is_left_alone(
