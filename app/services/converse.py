@@ -9,7 +9,7 @@ What is stored with a reply is what made it (invariant I2).
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from app.domain.text import is_blank, without_thinking
 from app.domain.turn import BaseIdentity, Origin, Outcome, Provenance, Turn
 from app.errors import AdapterUnknownError, ModelError, ModelRequestError, ModelUnavailableError
 from app.failpoints import reach
-from app.ports import Channel, Completion, Model, Sampling
+from app.ports import Channel, Completion, Delta, Model, Sampling
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.replies import failure_content, release_news, reply_parts
@@ -230,7 +230,7 @@ class Converse:
         model = plan.route.adapter if plan.route else self._base.name
         salt = self._salt(request, plan)
         stream = self._model.stream(model, plan.messages, self._sampling(), salt=salt)
-        async for delta in stream:
+        async for delta in self._pieces(stream, turn.id, stop):
             if delta.completion is not None:
                 completion = delta.completion
                 break
@@ -249,6 +249,25 @@ class Converse:
         if completion is None:
             return Outcome("stopped", without_thinking(text), first_token_ms=first_ms, duration_ms=duration_ms)
         return self._outcome(request, completion, first_ms, duration_ms)
+
+    async def _pieces(self, stream: AsyncIterator[Delta], turn_id: UUID, stop: asyncio.Event) -> AsyncIterator[Delta]:
+        """Yield the pieces of a reply; none when somebody asks to stop before the first, which may be long in coming."""
+        coming = asyncio.create_task(_next(stream))
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            while not coming.done() and not stop.is_set():
+                await asyncio.wait({coming, stopping}, timeout=STOP_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done():
+                    await self._look_for_stop(turn_id, stop)
+            if stop.is_set() or (first := coming.result()) is None:
+                return
+        finally:
+            coming.cancel()
+            stopping.cancel()
+            await asyncio.wait({coming, stopping})
+        yield first
+        async for delta in stream:
+            yield delta
 
     async def _look_for_stop(self, turn_id: UUID, stop: asyncio.Event) -> None:
         async with self._store.begin() as tx:
@@ -319,6 +338,10 @@ class Converse:
         whose = request.person_id if request.chat.private else request.chat.id
         policy = plan.made_by.checkpoint_id or self._base.name
         return hashlib.sha256(f"{whose}:{policy}".encode()).hexdigest()
+
+
+async def _next(stream: AsyncIterator[Delta]) -> Delta | None:
+    return await anext(stream, None)
 
 
 def _failed(error: ModelError, started: float) -> Outcome:

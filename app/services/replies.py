@@ -15,7 +15,7 @@ def reply_parts(channel: Channel, language: str, turn_id: UUID, outcome: Outcome
     text = outcome.reply_text or say(language, "stopped_before_start")
     if outcome.finish_reason == "length":
         text += "\n\n" + say(language, "cut_by_length")
-    if outcome.state == "stopped":
+    if outcome.state == "stopped" and outcome.reply_text:
         text += "\n\n" + say(language, "stopped")
     parts = list(channel.split(text))
     last = Content(parts[-1], vote_buttons(language, turn_id, 0))

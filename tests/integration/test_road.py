@@ -170,6 +170,16 @@ async def test_stop_overtakes_the_reply_being_written(running: Road, visitor: Vi
     assert "A sentence" in told["plain"]
 
 
+async def test_stop_need_not_wait_for_the_first_word(running: Road, visitor: Visitor, model: ModelServer) -> None:
+    model.next(faults.Slow(first_token_s=30.0))
+    await visitor.say("think about it")
+    await visitor.wait(lambda items: [i for i in items if i.get("kind") == "pending"])
+    await asyncio.sleep(0.5)
+    await visitor.command("stop")
+    told = await visitor.told("Stopped.")
+    assert (told["plain"], told["turn"]["state"]) == ("Stopped.", "stopped")
+
+
 async def test_regenerating_keeps_both_replies_as_siblings(running: Road, visitor: Visitor, model: ModelServer) -> None:
     model.reply_with("first answer")
     reply = await visitor.ask("a question")
