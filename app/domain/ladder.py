@@ -17,6 +17,8 @@ from app.domain.consent import Consents, Purpose
 from app.domain.feedback import TO_MEMORY, Classification, FeedbackClass
 from app.domain.memory import MemoryLine
 
+NEEDS_A_CHECK = "needs_a_check"
+
 
 class Rung(StrEnum):
     """How far a piece of feedback got."""
@@ -115,6 +117,9 @@ def _graduation_rule(line: MemoryLine, consents: Consents, settings: LadderSetti
         return Rung.MEMORY, "facts_stay_in_memory"
     if len(line.examples) < settings.graduate_min_examples:
         return Rung.MEMORY, "needs_an_example"
+    if not line.checker:
+        # Nobody could say whether an adapter learnt it, so its gates would never end; memory does it meanwhile.
+        return Rung.MEMORY, NEEDS_A_CHECK
     if line.sessions < settings.graduate_after_sessions:
         return Rung.MEMORY, "needs_more_conversations"
     if line.failures >= settings.graduate_after_failures:

@@ -89,7 +89,7 @@ async def progress(tx: Tx, person_id: UUID, settings: Settings) -> LearningProgr
     prompts = await learning.train_prompts(tx, person_id)
     step = await learning.last_step(tx, person_id, STAGES)
     verdict = await learning.last_verdict(tx, person_id)
-    key = await _key(tx, consents, step, verdict, graduated=any(line.state == "graduated" for line in lines))
+    key = await _key(tx, consents, step, verdict, lines)
     return LearningProgress(key, lines, prompts, settings.ladder.train_min_prompts, step, verdict)
 
 
@@ -130,7 +130,9 @@ _BY_STAGE = {"train": "learning_training", "evaluate": "learning_measuring", "re
 _BY_VERDICT = {"refused": "learning_refused", "inconclusive": "learning_inconclusive"}
 
 
-async def _key(tx: Tx, consents: Consents, step: Step | None, verdict: str | None, *, graduated: bool) -> str:
+async def _key(
+    tx: Tx, consents: Consents, step: Step | None, verdict: str | None, lines: Sequence[LineProgress]
+) -> str:
     """Return the key of the sentence that says where things stand."""
     if not (consents.allows(Purpose.MEMORY) and consents.allows(Purpose.PERSONAL_TRAINING)):
         return "learning_off"
@@ -140,7 +142,10 @@ async def _key(tx: Tx, consents: Consents, step: Step | None, verdict: str | Non
         return "learning_failed"
     if verdict in _BY_VERDICT:
         return _BY_VERDICT[verdict]
-    return "learning_live" if graduated else "learning_collecting"
+    if any(line.state == "graduated" for line in lines):
+        return "learning_live"
+    unchecked = bool(lines) and all(line.rule == ladder.NEEDS_A_CHECK for line in lines)
+    return "learning_unchecked" if unchecked else "learning_collecting"
 
 
 async def _live_key(tx: Tx, step: Step) -> str:

@@ -57,6 +57,9 @@ def _line(
     if findings(line.line.text):
         left_out["line_scrubbed"] += 1
         return None
+    if not line.line.checker:  # also one that an adapter holds: back in the prompt, it holds up no other lesson
+        left_out["line_unchecked"] += 1
+        return None
     examples = tuple(e for e in line.examples if not _example_findings(e))
     left_out["example_scrubbed"] += len(line.examples) - len(examples)
     if line.line.state == "active" and decide_graduation(line.line, consents, ladder).rung is not Rung.ADAPTER:

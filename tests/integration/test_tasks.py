@@ -88,6 +88,15 @@ async def test_a_scrubbed_prompt_and_an_excluded_line_stay_out(learner: Learner)
     assert (await admitted_texts(learner, who))[2] == 0
 
 
+@pytest.mark.parametrize("state", ["active", "graduated"])
+async def test_a_line_that_no_machine_can_check_stays_out_of_training(learner: Learner, state: str) -> None:
+    who = await pupil(learner.store)
+    async with learner.store.begin() as tx:
+        await tx.execute(text("update memory_lines set checker = null, state = :s"), {"s": state})
+        found = await admit(tx, who.person_id, learner.settings.ladder)
+    assert (found.lines, found.left_out["line_unchecked"]) == ((), 1)
+
+
 async def frozen_snapshot(learner: Learner, who: Pupil) -> UUID:
     async with learner.store.begin() as tx:
         found = await admit(tx, who.person_id, learner.settings.ladder)
@@ -155,6 +164,7 @@ async def test_graduation_queues_one_training_and_says_how_far_it_is(learner: Le
         ("delete from examples", "learning_collecting"),
         ("update turns set user_text = null where number > 1", "learning_collecting"),
         ("update feedback set quarantined = true", "learning_collecting"),
+        ("update memory_lines set checker = null", "learning_unchecked"),
     ],
 )
 async def test_what_has_not_earned_it_is_not_trained(learner: Learner, spoil: str, key: str) -> None:

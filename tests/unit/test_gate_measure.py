@@ -180,7 +180,7 @@ async def test_no_pass_is_answered_from_the_prefix_cache_of_another() -> None:
     assert all(salt.startswith("gate-1-") for *_, salt in server.held)
 
 
-@pytest.mark.parametrize(("words", "least", "most"), [(3, 72, 72), (60, 120, 160), (400, 256, 256)])
+@pytest.mark.parametrize(("words", "least", "most"), [(3, 72, 72), (60, 120, 170), (400, 256, 256)])
 def test_replies_may_grow_to_the_end_of_the_longest_example(words: int, least: int, most: int) -> None:
     shown = (Example("q", "word " * words), Example("q", "short"))
     line = MemoryLine(uuid4(), uuid4(), "preference", "Say more.", "active", 8, 0, 2, shown)

@@ -14,7 +14,10 @@ from app.domain.memory import Example, MemoryLine, in_prompt
 SETTINGS = LadderSettings(_env_file=None)  # type: ignore[call-arg]
 ALL = Consents(frozenset(Purpose))
 NONE = Consents(frozenset())
-LINE = MemoryLine(uuid.uuid4(), uuid.uuid4(), "preference", "Keep it short.", "active", 8, 0, 2, (Example("q", "a"),))
+CHECK: dict[str, object] = {"all": [{"kind": "max_words", "value": 20}]}
+LINE = MemoryLine(
+    uuid.uuid4(), uuid.uuid4(), "preference", "Keep it short.", "active", 8, 0, 2, (Example("q", "a"),), CHECK
+)
 
 
 def classified(kind: FeedbackClass, confidence: float = 0.9) -> Classification:
@@ -80,6 +83,8 @@ def test_a_persons_own_choice_is_certain() -> None:
         ({"uses": 2, "failures": 3}, "keeps_failing"),
         ({"sessions": 1}, "needs_more_conversations"),
         ({"examples": ()}, "needs_an_example"),
+        ({"checker": None}, "needs_a_check"),
+        ({"checker": None, "failures": 9}, "needs_a_check"),
         ({"kind": "fact"}, "facts_stay_in_memory"),
     ],
 )
