@@ -42,7 +42,8 @@ async def welcome(tx: Tx, parts: Parts, room: Room) -> None:
 
 
 async def _start(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
-    await welcome(tx, parts, room)
+    if not room.first_time:  # else it was said with the first word
+        await welcome(tx, parts, room)
 
 
 async def _help(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:

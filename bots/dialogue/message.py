@@ -23,7 +23,7 @@ async def on_message(parts: Parts, room: Room, event: MessageEvent, work: Work) 
     """Lead a message to where it belongs."""
     text = storable(event.text)
     async with parts.store.begin() as tx:
-        await _greet(tx, parts, room, event)
+        await _greet(tx, parts, room)
         settled = await _settle_without_model(tx, parts, room, event, text, work)
     parts.due.set()
     if settled:
@@ -37,12 +37,11 @@ async def on_message(parts: Parts, room: Room, event: MessageEvent, work: Work) 
     await answer(parts, room, event, text, work)
 
 
-async def _greet(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
+async def _greet(tx: Tx, parts: Parts, room: Room) -> None:
     """Say who this is and ask for consent, once, at the first word of a person."""
     if not room.first_time or not await people.set_asked_consent(tx, room.person_id):
         return
-    if event.command != "start":
-        await commands.welcome(tx, parts, room)
+    await commands.welcome(tx, parts, room)
     await room.tell(tx, consent.notice(room))
 
 

@@ -51,6 +51,8 @@ async def test_a_korean_person_is_spoken_to_in_korean(telegram: Road, telegram_s
     minji = telegram_server.user("Minji", language_code="ko")
     minji.start()
     await until(telegram_server, minji, "안녕하세요")
+    await telegram_server.wait_for(lambda: len(minji.chat.from_bot) == 2, 10)
+    assert "안녕하세요" in shown(minji)[0]  # hello first, then the question of consent
     assert "새 대화 시작" in " ".join(minji.menu()) or minji.menu()
 
 
