@@ -82,7 +82,7 @@ async def forget_person(
         if not await rows.lock_person(tx, person_id):
             raise NotFoundError
         counts = await rows.counts(tx, person_id)
-        remains = await rows.remains(tx, person_id) if chosen != "chat" else Remains()
+        remains = await _remains(tx, person_id, chosen)
         await _drop(tx, person_id, chosen)
         receipt_id = await rows.add_receipt(tx, digest_of(code), {"scope": chosen, **counts})
         await jobs.enqueue(tx, _removal(remains, receipt_id))
@@ -151,7 +151,16 @@ def digest_of(code: str) -> bytes:
     return hashlib.sha256(code.strip().encode()).digest()
 
 
+async def _remains(tx: Tx, person_id: UUID, scope: Scope) -> Remains:
+    """Return what goes with a scope. What was said is also in the folders of trainings, as tokens; not in adapters."""
+    found = await rows.remains(tx, person_id)
+    return Remains(runs=found.runs) if scope == "chat" else found
+
+
 async def _drop(tx: Tx, person_id: UUID, scope: Scope) -> None:
+    if scope == "chat":
+        # It holds the words that are being forgotten in its memory; with what is left, another may be earned.
+        await jobs.cancel(tx, person_id, ("train",), "the chat was forgotten")
     if scope != "chat":
         await rows.learnt(tx, person_id)
     if scope != "learnt":

@@ -162,6 +162,34 @@ async def test_forgetting_the_chat_keeps_what_was_learnt(learner: Learner) -> No
     assert (held["turns"], held["memories"], held["examples"], held["checkpoints"]) == (0, 1, 1, 1)
 
 
+async def test_forgetting_the_chat_ends_the_training_on_it_and_removes_what_trainings_wrote_down(
+    learner: Learner,
+) -> None:
+    who = await canary(learner.store, learner.places.home)
+    await released(learner, who)
+    folder = await run_dir(learner, who)
+    async with learner.store.begin() as tx:
+        name = await tx.scalar(text("select name from checkpoints where person_id = :p"), {"p": who.person_id})
+        running = await jobs.claim(tx, await jobs.enqueue(tx, training(who, "train:x")), "w")
+        queued = await jobs.enqueue(tx, training(who, "train:y"))
+    assert running
+    await forget_person(learner.store, learner.places.home, who.person_id, "chat", "person")
+    assert not folder.exists()
+    async with learner.store.begin() as tx:
+        assert await jobs.heartbeat(tx, running)
+        assert await jobs.claim(tx, queued, "w") is None
+    folder.mkdir()  # what a training writes that has not noticed yet
+    assert await removal(learner) == "done"
+    assert not folder.exists()
+    assert (learner.places.checkpoints / str(name)).exists()
+    async with learner.store.begin() as tx:
+        assert await releases.live(tx, who.person_id)
+
+
+def training(who: Pupil, key: str) -> Work:
+    return Work("train", "train", key, person_id=who.person_id)
+
+
 async def test_forgetting_what_was_learnt_keeps_the_chat(learner: Learner) -> None:
     who = await canary(learner.store, learner.places.home)
     await released(learner, who)
