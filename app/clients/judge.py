@@ -49,7 +49,7 @@ class JudgeClient:
             async with self._session.post(self._url, json=body) as response:
                 if response.status != OK:
                     raise JudgeUnavailableError(f"the judge answered {response.status}")
-                answer = json.loads(await response.content.read(MAX_ANSWER_BYTES))
+                answer = json.loads(await _whole(response))
             return str(answer["choices"][0]["message"]["content"])
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError, IndexError, TypeError) as error:
             raise JudgeUnavailableError from error
@@ -57,3 +57,13 @@ class JudgeClient:
     async def close(self) -> None:
         """Close the pool."""
         await self._session.close()
+
+
+async def _whole(response: aiohttp.ClientResponse) -> bytes:
+    """Return the body, however many pieces it comes in. Raises `JudgeUnavailableError` when it is longer than any verdict."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > MAX_ANSWER_BYTES:
+            raise JudgeUnavailableError("the judge's answer is too long")
+    return bytes(body)
