@@ -134,6 +134,13 @@ class ArtifactError(MenteeError):
     """An adapter directory is truncated, foreign, of the wrong base or rank, or badly named."""
 
 
+class StorageFullError(MenteeError):
+    """The disk is full; free some space, and what waits for it goes on by itself."""
+
+    status = 507
+    retryable = True
+
+
 class GateError(MenteeError):
     """A gate could not be measured, so the candidate is not served."""
 

@@ -32,7 +32,7 @@ from learner.adapter_form import (
     read_marker,
 )
 from learner.dataset.manifest import canonical
-from learner.durable import discard, fsync_directory, rename_durably, write_durably
+from learner.durable import discard, fsync_directory, rename_durably, unwritten, write_durably
 from learner.tensors import read_tensor_file
 from learner.types import BaseIdentity, Scope
 
@@ -140,7 +140,12 @@ def write_adapter(directory: Path, tensors: Tensors, rank: int, alpha: int, line
     config = adapter_config(rank, alpha, targets, lineage.base.label)
     files = {CONFIG: config, WEIGHTS: save(tensors, metadata=lineage.as_header())}
     content = _content_sha256(tensors, rank, alpha, targets, lineage.base)
-    _write_directory(directory, files, content)
+    try:
+        _write_directory(directory, files, content)
+    except OSError as error:
+        raise ArtifactError(
+            f"the adapter could not be saved: {error.strerror}; free some space and run it again"
+        ) from error
     return AdapterInfo(
         directory,
         adapter_name(lineage.scope, content),
@@ -194,6 +199,7 @@ def materialise(checkpoint_dir: Path, serve_root: Path, model_path: Path, base: 
 
     Raises:
         ArtifactError: the checkpoint does not verify, or another content stands under its name.
+        StorageFullError: the disk is full; nothing is left behind.
     """
     info = verify(checkpoint_dir, base, max_rank)
     target = served_path(serve_root, info.name)
@@ -202,7 +208,10 @@ def materialise(checkpoint_dir: Path, serve_root: Path, model_path: Path, base: 
             raise ArtifactError("another adapter is already materialised under this name")
         return target
     config = adapter_config(info.rank, info.alpha, list(info.targets), str(model_path))
-    _write_directory(target, {CONFIG: config}, info.content_sha256, link=checkpoint_dir / WEIGHTS)
+    try:
+        _write_directory(target, {CONFIG: config}, info.content_sha256, link=checkpoint_dir / WEIGHTS)
+    except OSError as error:
+        raise unwritten(error, "the adapter could not be made ready to be served") from error
     return target
 
 
@@ -255,13 +264,11 @@ def _write_directory(directory: Path, files: dict[str, bytes], content: str, lin
         rename_durably(hidden, directory)
         write_durably(directory / STABLE, canonical({"content_sha256": content, "files": digests}))
         fsync_directory(directory)
-    except OSError as error:
+    except OSError:
         discard(hidden)
         if not (directory / STABLE).exists():
             discard(directory)
-        raise ArtifactError(
-            f"the adapter could not be saved: {error.strerror}; free some space and run it again"
-        ) from error
+        raise
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

@@ -1,8 +1,13 @@
 """Files that survive a crash: written whole, fsynced, renamed. Knows nothing of what is in them."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
+
+from app.errors import ArtifactError, MenteeError, StorageFullError
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def write_durably(path: Path, data: bytes) -> None:
@@ -21,6 +26,18 @@ def write_durably(path: Path, data: bytes) -> None:
     except OSError:
         part.unlink(missing_ok=True)
         raise
+
+
+def is_full(error: OSError) -> bool:
+    """Whether space is what was missing, so that the same may work later."""
+    return error.errno in _FULL
+
+
+def unwritten(error: OSError, what: str) -> MenteeError:
+    """Return what to raise when `what` failed: a full disk says nothing against the thing that was to be written."""
+    if is_full(error):
+        return StorageFullError(f"{what}: the disk is full; free some space, and it goes on by itself")
+    return ArtifactError(f"{what}: {error.strerror}")
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -178,8 +178,12 @@ async def retry(tx: Tx, job: Job, reason: str, delay_s: float) -> None:
     )
 
 
-async def postpone(tx: Tx, job: Job, why: str, delay_s: float) -> None:
-    """Give the job back untried, because its step is paused or not yet possible. Raises `JobLostError`."""
+async def postpone(tx: Tx, job: Job, why: str, delay_s: float, sentence: str | None = None) -> None:
+    """Give the job back untried, because its step is paused or not yet possible; `sentence` tells an operator what to do.
+
+    Raises:
+        JobLostError: the job is not ours any more.
+    """
     progress = {**job.progress, "waiting": why}
     await _end(
         tx,
@@ -191,6 +195,7 @@ async def postpone(tx: Tx, job: Job, why: str, delay_s: float) -> None:
         lease_until=None,
         owner=None,
         progress=progress,
+        **({"error": sentence} if sentence else {}),
     )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.domain.prompt import ChatMessage as PromptMessage
-from app.errors import GateError
+from app.errors import GateError, StorageFullError
 from app.ports import Model, Sampling
 from learner.gate.measure import Messages, Reply
-from learner.train.score import ScoreJob, ScoreRow, read_scores, write_score_job
+from learner.train.score import EXIT_FULL, ScoreJob, ScoreRow, read_scores, write_score_job
 
 PRIORITY = 10  # vLLM serves smaller numbers first: chats come before gates
 
@@ -59,6 +59,8 @@ class ProcessScorer:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+        if code == EXIT_FULL:
+            raise StorageFullError
         if code:
             raise GateError("the candidate could not be scored")
         return read_scores(self._work_dir)

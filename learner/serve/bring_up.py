@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from app.domain.prompt import ChatMessage
-from app.errors import ArtifactError, GateError, ModelRequestError, ModelUnavailableError
+from app.errors import ArtifactError, GateError, ModelBadAnswerError, ModelRequestError, ModelUnavailableError
 from app.ports import Model, Sampling, ServedModel
 from learner.artifacts import dematerialise, materialise, served_path
 from learner.types import BaseIdentity
@@ -99,7 +99,8 @@ async def sentinel(model: Model, adapter_name: str, base_name: str) -> float:
 
     Raises:
         GateError: not at all, so the server answers as if the adapter were not there.
-        ModelError: the server is away or gives no logprobs.
+        ModelBadAnswerError: the server gives no logprobs: it is unfit, which says nothing of the adapter.
+        ModelError: the server is away.
     """
     plain, adapted = await _drawn(model, base_name), await _drawn(model, adapter_name)
     shifts: list[float] = []
@@ -108,7 +109,7 @@ async def sentinel(model: Model, adapter_name: str, base_name: str) -> float:
         if token != other:
             break
     if not shifts:
-        raise GateError("the model server gives no token ids or logprobs, so the adapter cannot be checked")
+        raise ModelBadAnswerError("the model server gives no token ids or logprobs, so no adapter can be checked")
     shift = sum(shifts) / len(shifts)
     if shift < LEAST_SHIFT and len(plain) == len(adapted):
         raise GateError("the model server answers as if the adapter were not there")
@@ -120,7 +121,7 @@ async def _drawn(model: Model, name: str) -> list[tuple[int, float]]:
     asked = [ChatMessage(role="user", content=SENTINEL_PROMPT)]
     sampling = Sampling(temperature=1.0, max_tokens=SENTINEL_TOKENS, seed=SENTINEL_SEED, priority=PRIORITY)
     reply = await model.complete(name, asked, sampling, salt=f"sentinel-{uuid4().hex}")
-    return list(zip(reply.token_ids, reply.logprobs, strict=True))
+    return list(zip(reply.token_ids, reply.logprobs, strict=False))
 
 
 def _materialised(

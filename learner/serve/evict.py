@@ -12,8 +12,9 @@ from uuid import uuid4
 import numpy as np
 from safetensors.numpy import save_file
 
-from app.errors import ArtifactError, ModelUnavailableError
+from app.errors import ModelUnavailableError
 from app.ports import Model
+from learner.durable import unwritten
 from learner.serve.probe import shapes
 
 CACHED = 64
@@ -26,6 +27,7 @@ async def evict(model: Model, names: tuple[str, ...], model_dir: Path, workdir: 
 
     Raises:
         ModelUnavailableError: the server is away; a restart empties its cache anyway.
+        StorageFullError: the disk is full.
         ArtifactError: the filler could not be written.
     """
     loaded = {m.name for m in await model.models()} & set(names)
@@ -68,5 +70,5 @@ def _filler(directory: Path, model_dir: Path) -> Path:
         save_file(zeros, directory / "adapter_model.safetensors", metadata={"format": "pt"})
         (directory / "adapter_config.json").write_text(json.dumps(config), "utf-8")
     except OSError as error:
-        raise ArtifactError(f"the filler could not be written: {error.strerror}") from error
+        raise unwritten(error, "the filler could not be written") from error
     return directory

@@ -24,6 +24,7 @@ from safetensors.numpy import save_file
 from app.domain.prompt import ChatMessage
 from app.errors import ArtifactError, ModelError, ModelUnavailableError
 from app.ports import Model, Sampling
+from learner.durable import unwritten
 from learner.serve.bring_up import load_folder
 from learner.types import LINEAR_TARGETS
 
@@ -136,7 +137,7 @@ def write_marked_adapter(directory: Path, model_dir: Path, seed: int) -> Path:
         save_file(tensors, directory / "adapter_model.safetensors", metadata={"format": "pt"})
         (directory / "adapter_config.json").write_text(json.dumps(_config(model_dir)), "utf-8")
     except OSError as error:
-        raise ArtifactError(f"the probe's adapters could not be written: {error.strerror}") from error
+        raise unwritten(error, "the probe's adapters could not be written") from error
     return directory
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from app.domain.places import Places
 from app.domain.turn import BaseIdentity as StoredIdentity
-from app.errors import ArtifactError, GateError, MenteeError, ModelError, ModelUnavailableError
+from app.errors import ArtifactError, GateError, MenteeError, ModelError, ModelUnavailableError, StorageFullError
 from app.ports import Model, ServedModel
 from app.store import Store, lineage, servers
 from app.store.lineage import Checkpoint
@@ -70,7 +70,8 @@ class Reconciler:
                     await self._server(url, model)
                 except ModelUnavailableError:
                     _log.warning("serve:server:away", url=url)
-                except (ModelError, ArtifactError) as error:  # the other servers do not wait for this one
+                except (ModelError, ArtifactError, StorageFullError) as error:
+                    # The other servers do not wait for this one.
                     _log.failure("serve:server:failed", error, url=url)
         return True
 
@@ -143,7 +144,7 @@ class Reconciler:
                 await sentinel(model, checkpoint.name, base.name)
         except ModelUnavailableError:
             raise
-        except (ArtifactError, GateError, ModelError) as error:
+        except (ArtifactError, GateError, ModelError, StorageFullError) as error:
             state, failure = "failed", str(error)
             self._put_off(server.url, checkpoint.name)
             _log.failure("serve:adapter:refused", error, adapter=checkpoint.name)

@@ -5,7 +5,7 @@ consent, switch, gates ─► load · warm · sentinel on each proven server ─
 
 from uuid import UUID
 
-from app.errors import ArtifactError, GateError, ModelRequestError
+from app.errors import ArtifactError, GateError, ModelBadAnswerError, ModelRequestError
 from app.store import Tx, admission, audit, jobs, lineage, memory, releases, servers
 from app.store.audit import Act
 from app.store.jobs import Job
@@ -13,7 +13,7 @@ from app.store.lineage import Checkpoint
 from app.telemetry import Log
 from learner.serve.bring_up import load, sentinel, served_base
 from learner.tasks.context import Learner
-from learner.tasks.evaluate import proven_server
+from learner.tasks.evaluate import NO_SERVER_S, proven_server
 from learner.tasks.stop import NotAllowedError, check_consent, check_switch
 
 ACTOR = "system:releaser"
@@ -30,6 +30,11 @@ async def run(learner: Learner, job: Job) -> None:
     except (ArtifactError, GateError, ModelRequestError) as error:
         await learner.fleet.models[url].unload_adapter(checkpoint.name)
         await _refuse(learner, job, checkpoint, str(error))
+        return
+    except ModelBadAnswerError as error:
+        await learner.fleet.models[url].unload_adapter(checkpoint.name)
+        async with learner.store.begin() as tx:
+            await jobs.postpone(tx, job, "server_unfit", NO_SERVER_S, str(error))
         return
     async with learner.store.begin() as tx:
         await check_switch(tx, "release")

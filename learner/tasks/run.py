@@ -1,7 +1,7 @@
 """From a wake-up to a finished job: claim, hold the lease, run the kind's handler, write down how it ended.
 
     wake(id) ─► claim ─► handler ─► done in the handler's own transaction
-                  │         └─► paused: postponed · retryable: later · else: failed, with a sentence
+                  │         └─► paused, disk full: postponed · retryable: later · else: failed, with a sentence
                   └─► every few seconds: lease held; cancelled or lost ─► the handler is cancelled
 
 A wake-up for a job that is done, or that another worker has, does nothing.
@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from uuid import UUID
 
-from app.errors import MenteeError, PausedError, StoreUnavailableError
+from app.errors import MenteeError, PausedError, StorageFullError, StoreUnavailableError
 from app.store import jobs
 from app.store.jobs import Job, JobLostError
 from app.telemetry import Log
@@ -22,6 +22,7 @@ from learner.tasks.stop import NotAllowedError
 BEAT_S = 2.0
 RETRY_S = 10.0
 PAUSED_S = 3.0
+FULL_S = 60.0
 
 Handler = Callable[[Learner, Job], Awaitable[None]]
 HANDLERS: Mapping[str, Handler] = {
@@ -65,6 +66,10 @@ async def _guarded(learner: Learner, job: Job) -> None:
     except PausedError:
         async with learner.store.begin() as tx:
             await jobs.postpone(tx, job, "paused", PAUSED_S)
+    except StorageFullError as error:
+        _log.failure("job:storage:full", error, job=job.id, kind=job.kind)
+        async with learner.store.begin() as tx:
+            await jobs.postpone(tx, job, "storage_full", FULL_S, str(error))
     except (JobLostError, StoreUnavailableError):
         raise
     except MenteeError as error:

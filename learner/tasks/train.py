@@ -14,6 +14,7 @@ from app.errors import (
     MenteeError,
     NotFoundError,
     PausedError,
+    StorageFullError,
     StoreUnavailableError,
     TrainingStoppedError,
 )
@@ -23,7 +24,7 @@ from learner.artifacts import AdapterInfo, verify
 from learner.dataset.admit import Admission, admit
 from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
 from learner.dataset.manifest import Snapshot
-from learner.durable import discard, rename_durably
+from learner.durable import discard, rename_durably, unwritten
 from learner.tasks.context import Learner
 from learner.tasks.stop import NotAllowedError, check_consent, check_job, check_switch, hold_consent
 from learner.tasks.trainer import Trainer, trainer
@@ -60,7 +61,7 @@ async def run(learner: Learner, job: Job) -> None:
     try:
         result = await _train(learner, job, prepared, run_dir)
         await _register(learner, job, prepared, run_dir, result)
-    except (PausedError, StoreUnavailableError):
+    except (PausedError, StoreUnavailableError, StorageFullError):
         raise  # everything stays: the run goes on from its rollouts
     except TrainerDiedError:
         if job.attempts >= job.max_attempts:
@@ -221,7 +222,8 @@ def _place(learner: Learner, run_dir: Path, name: str) -> AdapterInfo:
     """Move a finished checkpoint under its content name; doing it again changes nothing.
 
     Raises:
-        ArtifactError: it does not verify, holds another adapter than the run said, or the disk is full.
+        ArtifactError: it does not verify, or holds another adapter than the run said.
+        StorageFullError: the disk is full; what the run wrote stays where it is.
     """
     target = learner.places.checkpoints / name
     if not target.exists():
@@ -232,7 +234,7 @@ def _place(learner: Learner, run_dir: Path, name: str) -> AdapterInfo:
             target.parent.mkdir(parents=True, exist_ok=True)
             rename_durably(run_dir / files.CHECKPOINT, target)
         except OSError as error:
-            raise ArtifactError(f"the checkpoint could not be put in its place: {error.strerror}") from error
+            raise unwritten(error, "the checkpoint could not be put in its place") from error
     return verify(target, learner.base, learner.fleet.max_rank)
 
 

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING
 
 from app.errors import ArtifactError, InvalidInputError, MenteeError
 from learner.dataset.manifest import canonical
-from learner.durable import write_durably
+from learner.durable import is_full, unwritten, write_durably
 
 if TYPE_CHECKING:
     from learner.train.model import Policy
 
 INPUT, OUTPUT = "score.json", "scores.json"
+EXIT_FAILED, EXIT_FULL = 1, 3
 _ROWS_A_BATCH = 8
 _log = logging.getLogger(__name__)
 
@@ -51,12 +52,16 @@ def write_score_job(directory: Path, job: ScoreJob) -> None:
     """Lay down the input.
 
     Raises:
-        OSError: the disk is full.
+        StorageFullError: the disk is full.
+        ArtifactError: it is not writable.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / OUTPUT).unlink(missing_ok=True)
     data = asdict(job) | {"model_dir": str(job.model_dir), "checkpoint_dir": str(job.checkpoint_dir)}
-    write_durably(directory / INPUT, canonical(data))
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / OUTPUT).unlink(missing_ok=True)
+        write_durably(directory / INPUT, canonical(data))
+    except OSError as error:
+        raise unwritten(error, "what is to be scored could not be written") from error
 
 
 def read_scores(directory: Path) -> tuple[float, ...]:
@@ -72,7 +77,7 @@ def read_scores(directory: Path) -> tuple[float, ...]:
 
 
 def main(arguments: list[str]) -> int:
-    """Score what the directory given asks for; 0 if it worked."""
+    """Score what the directory given asks for; 0 if it worked, `EXIT_FULL` if space for the result was missing."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     directory = Path(arguments[0])
     try:
@@ -80,7 +85,7 @@ def main(arguments: list[str]) -> int:
         write_durably(directory / OUTPUT, canonical(_score(job)))
     except (MenteeError, OSError) as error:
         _log.error("gate:score:failed kind=%s", type(error).__name__)
-        return 1
+        return EXIT_FULL if isinstance(error, OSError) and is_full(error) else EXIT_FAILED
     finally:
         (directory / INPUT).unlink(missing_ok=True)
     return 0

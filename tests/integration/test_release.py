@@ -1,5 +1,7 @@
 """Releases: live only after gates, loaded and checked, pinned, kept, taken back at once, healed after a restart."""
 
+import errno
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +19,13 @@ from app.services.forget import withdraw
 from app.services.learn import consider
 from app.store import Store, jobs, lineage, memory, releases
 from app.store.jobs import Work
+from learner.artifacts import dematerialise
 from learner.serve.reconcile import Reconciler
 from learner.tasks.context import Learner
 from learner.tasks.evaluate import release_of
 from learner.tasks.run import handle
 from tests.fakes.model import ModelServer
+from tests.fakes.model.faults import NoLogprobs
 from tests.fakes.model.replies import Call
 from tests.support.lessons import Pupil, allow, base_folder, candidate, learner_on, pupil
 
@@ -118,6 +122,30 @@ async def test_nothing_goes_live_without_a_passed_gate_run(learner: Learner) -> 
     assert state == "failed"
     async with learner.store.begin() as tx:
         assert await releases.live(tx, who.person_id) is None
+
+
+async def test_a_server_without_logprobs_or_a_full_disk_makes_a_release_wait(
+    learner: Learner, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, info = await candidate(learner, who, state="passed")
+    model.always(NoLogprobs())
+    state, sentence = await do(learner, release_of(checkpoint_id, who.person_id))
+    assert state == "queued"
+    assert "no adapter can be checked" in str(sentence)
+    assert info.name not in model.adapters.loaded
+    model.heal()
+    dematerialise(learner.places.serving, info.name)
+    with monkeypatch.context() as broken:
+        broken.setattr("learner.durable.os.fsync", full)
+        state, sentence = await do(learner, release_of(checkpoint_id, who.person_id))
+    assert state == "queued"
+    assert "free some space" in str(sentence)
+    assert await do(learner, release_of(checkpoint_id, who.person_id)) == ("done", None)
+
+
+def full(_handle: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 async def test_nobody_else_is_ever_routed_to_it(learner: Learner) -> None:

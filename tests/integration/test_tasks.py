@@ -1,6 +1,8 @@
 """Tasks: what may train, what is frozen, how a gate run ends, and what is refused, on a fake model server."""
 
 import asyncio
+import errno
+import os
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -257,6 +259,29 @@ def gone(folder: Path) -> None:
     for file in folder.iterdir():
         file.unlink()
     folder.rmdir()
+
+
+async def test_a_full_disk_says_nothing_against_a_candidate(
+    learner: Learner, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    who = await pupil(learner.store)
+    model.reply_with(taught)
+    checkpoint_id, _ = await candidate(learner, who)
+    with monkeypatch.context() as broken:
+        broken.setattr("learner.durable.os.fsync", full)
+        state, sentence = await do(learner, evaluation(checkpoint_id, who.person_id))
+    assert state == "queued"
+    assert sentence
+    assert "free some space" in sentence
+    async with learner.store.begin() as tx:
+        assert (await lineage.checkpoint(tx, checkpoint_id)).state == "candidate"
+        assert await tx.scalar(text("select attempts from jobs where kind = 'evaluate'")) == 0
+    assert await do(learner, evaluation(checkpoint_id, who.person_id)) == ("done", None)
+    assert (await verdict(learner, checkpoint_id))[0] == "passed"
+
+
+def full(_handle: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.mark.parametrize("spoil", [truncate, unfinished, altered, gone])

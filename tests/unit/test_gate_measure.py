@@ -1,20 +1,23 @@
 """A gate run against a model that answers by rule: what is asked, of whom, and what follows."""
 
 import asyncio
+import errno
+import os
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from app.domain.checker import CheckerSpec, Rule
 from app.domain.memory import Example, MemoryLine
-from app.errors import GateError, ModelUnavailableError
+from app.errors import ArtifactError, GateError, MenteeError, ModelUnavailableError, StorageFullError
 from app.ports import Completion, Sampling
 from learner.gate.decide import decide
 from learner.gate.measure import GateLesson, GatePlan, Measurer, Messages, Reply
-from learner.gate.server import ServedGateModel
+from learner.gate.server import ProcessScorer, ServedGateModel
 from learner.gate.suite import Probe, load_suite
 from learner.tasks.gate_plan import reply_tokens
 from learner.train.score import ScoreRow
@@ -186,6 +189,18 @@ def test_replies_may_grow_to_the_end_of_the_longest_example(words: int, least: i
     line = MemoryLine(uuid4(), uuid4(), "preference", "Say more.", "active", 8, 0, 2, shown)
     assert least <= reply_tokens([line]) <= most
     assert reply_tokens([]) == 72
+
+
+@pytest.mark.parametrize(("number", "error"), [(errno.ENOSPC, StorageFullError), (errno.EIO, ArtifactError)])
+async def test_only_missing_space_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, error: type[MenteeError]
+) -> None:
+    def broken(_handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("learner.durable.os.fsync", broken)
+    with pytest.raises(error, match="could not be written"):
+        await ProcessScorer(tmp_path, tmp_path, tmp_path / "work").score([ScoreRow((1,), (2,), adapter=False)])
 
 
 async def test_a_server_that_is_away_is_a_gate_error() -> None:
