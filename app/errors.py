@@ -145,6 +145,12 @@ class GateError(MenteeError):
     """A gate could not be measured, so the candidate is not served."""
 
 
+class GateDelayedError(GateError):
+    """A gate could not be measured just now; the candidate waits and is measured again."""
+
+    retryable = True
+
+
 class TrainingStoppedError(MenteeError):
     """A training run stopped before a checkpoint was written; the message says why."""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, delete, func, insert, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from app.domain.turn import BaseIdentity
@@ -206,6 +206,22 @@ async def end_abandoned(tx: Tx) -> Sequence[UUID]:
     left = update(training_runs).where(training_runs.c.state == "running", ~at_work.exists())
     ended = left.values(state="cancelled", failure="its job ended first", ended_at=func.now())
     return list(await tx.scalars(ended.returning(training_runs.c.id)))
+
+
+_UNMEASURED = text("""
+    select c.id, c.person_id from checkpoints c
+    where c.state = 'candidate' and c.person_id is not null
+      and not exists (select 1 from gate_runs g where g.checkpoint_id = c.id and g.verdict is not null)
+      and not exists (select 1 from jobs j where j.key = 'evaluate:' || c.id and j.state in ('queued', 'running'))
+      and (select count(*) from jobs j where j.key = 'evaluate:' || c.id) < :most
+""")
+
+
+async def unmeasured(tx: Tx, most: int) -> Sequence[tuple[UUID, UUID]]:
+    """Return the candidates without verdict that no job is about, with their persons; not those that `most` jobs ended
+    on in vain.
+    """
+    return [(row.id, row.person_id) for row in await tx.execute(_UNMEASURED, {"most": most})]
 
 
 async def add_rollouts(tx: Tx, run_id: UUID, digest: str, path: str, rows: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from app.domain.checker import CheckerSpec, check
-from app.errors import GateError, ModelError
+from app.errors import GateDelayedError, GateError, ModelError
 from learner.gate.features import features, refuses
 from learner.gate.report import (
     DriftResult,
@@ -105,7 +105,8 @@ class Measurer:
         """Measure everything.
 
         Raises:
-            GateError: the server did not answer, so nothing can be decided.
+            GateDelayedError: server or scorer did not answer this time, so nothing can be decided yet.
+            GateError: nor will they another time.
         """
         plan = self._plan
         try:
@@ -115,7 +116,8 @@ class Measurer:
             drift = await self._staged("drift", self._drift)
             target = await self._staged("target", self._target)
         except ModelError as error:
-            raise GateError(f"the gate could not be measured: {error}") from error
+            kind = GateDelayedError if error.retryable else GateError
+            raise kind(f"the gate could not be measured: {error}") from error
         exempt = {lesson.id: lesson.check.exempts if lesson.check else frozenset() for lesson in plan.lessons}
         return Measurements(exempt, target, retention, safety, drift, isolation)
 

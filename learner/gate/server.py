@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.domain.prompt import ChatMessage as PromptMessage
-from app.errors import GateError, StorageFullError
+from app.errors import GateDelayedError, GateError, StorageFullError
 from app.ports import Model, Sampling
 from learner.gate.measure import Messages, Reply
 from learner.train.score import EXIT_FULL, ScoreJob, ScoreRow, read_scores, write_score_job
@@ -34,7 +34,7 @@ class ServedGateModel:
         self._asked[model_name, messages] += 1
         done = await self._model.complete(model_name, prompt, sampling, salt=f"{self._salt}-{before}")
         if not done.prompt_token_ids or not done.token_ids:
-            raise GateError("the model server returned no token ids, so positions cannot be compared")
+            raise GateDelayedError("the model server returned no token ids, so positions cannot be compared")
         return Reply(done.text, done.prompt_token_ids, done.token_ids)
 
 
@@ -54,13 +54,15 @@ class ProcessScorer:
         try:
             code = await asyncio.wait_for(process.wait(), self._timeout_s)
         except TimeoutError as error:
-            raise GateError("scoring the candidate took too long") from error
+            raise GateDelayedError("scoring the candidate took too long") from error
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
         if code == EXIT_FULL:
             raise StorageFullError
+        if code < 0:  # killed: by the machine that had no memory left, or by whoever stops it
+            raise GateDelayedError("scoring the candidate was cut off")
         if code:
             raise GateError("the candidate could not be scored")
         return read_scores(self._work_dir)

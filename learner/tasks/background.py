@@ -8,14 +8,17 @@ import time
 from pathlib import Path
 
 from app.errors import MenteeError
-from app.store import lineage
+from app.store import jobs, lineage
 from app.telemetry import Log
 from learner.durable import discard
 from learner.tasks.context import Learner
+from learner.tasks.train import evaluation
 from learner.train import job as files
 
 TIDY_EVERY_S = 300.0
 ORPHAN_AGE_S = 900.0
+MOST_MEASUREMENTS = 5
+"""Jobs, each with its attempts, that may end on one candidate without a verdict."""
 
 _log = Log(__name__)
 
@@ -35,12 +38,15 @@ async def _keep_tidy(learner: Learner) -> None:
 
 
 async def tidy(learner: Learner) -> None:
-    """End runs whose job is over, with their texts, and remove folders that no row names.
+    """End runs whose job is over, with their texts, remove folders that no row names, and have candidates measured that
+    nobody decided on.
 
-    Both are left by a worker that was killed at the wrong moment.
+    All are left by a worker that was killed at the wrong moment, the last also by a machine that was too busy to measure.
     """
     async with learner.store.begin() as tx:
         abandoned = await lineage.end_abandoned(tx)
+        for checkpoint_id, person_id in await lineage.unmeasured(tx, MOST_MEASUREMENTS):
+            await jobs.enqueue(tx, evaluation(checkpoint_id, person_id))
         names, runs = await lineage.known_files(tx)
     places = learner.places
     for run_id in abandoned:

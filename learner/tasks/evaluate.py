@@ -126,9 +126,8 @@ async def _measured(learner: Learner, job: Job, subject: Subject, model: Model, 
     except (ArtifactError, ModelRequestError) as error:
         return _Outcome("refused", failure=str(error))
     except GateError as error:
-        cause = error.__cause__
-        if isinstance(cause, ModelError) and cause.retryable and job.attempts < job.max_attempts:
-            raise cause from error  # away, not wrong: the job is tried again
+        if error.retryable:
+            raise  # busy or away, not wrong: tried again, and not decided when that fails too
         return _Outcome("inconclusive", failure=str(error))
     finally:
         discard(work_dir)

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -14,7 +14,14 @@ from sqlalchemy import text
 
 from app.domain.consent import Purpose
 from app.domain.turn import Origin
-from app.errors import ArtifactError, MenteeError, PausedError, StoreUnavailableError, TrainingStoppedError
+from app.errors import (
+    ArtifactError,
+    GateDelayedError,
+    MenteeError,
+    PausedError,
+    StoreUnavailableError,
+    TrainingStoppedError,
+)
 from app.services import learn
 from app.services.learn import consider
 from app.store import Store, admission, jobs, lineage
@@ -23,15 +30,28 @@ from learner.dataset.admit import admit
 from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
 from learner.tasks import evaluate, train, trainer
 from learner.tasks import run as tasks
+from learner.tasks.background import MOST_MEASUREMENTS, tidy
 from learner.tasks.context import Learner
 from learner.tasks.run import handle
 from learner.tasks.stop import NotAllowedError
 from learner.tasks.train import evaluation
 from learner.train import job as files
+from learner.train.score import ScoreRow
 from tests.fakes.model import ModelServer
 from tests.fakes.model.replies import Call
 from tests.integration.test_release import by_model, do
-from tests.support.lessons import BOTH, HELD_OUT, TRAIN, Pupil, allow, base_folder, candidate, learner_on, pupil
+from tests.support.lessons import (
+    BOTH,
+    HELD_OUT,
+    TRAIN,
+    FixedScorer,
+    Pupil,
+    allow,
+    base_folder,
+    candidate,
+    learner_on,
+    pupil,
+)
 
 
 @pytest.fixture
@@ -383,6 +403,61 @@ async def test_a_verdict_that_a_withdrawal_overtook_does_not_count(learner: Lear
     async with learner.store.begin() as tx:
         assert (await lineage.checkpoint(tx, checkpoint_id)).state == "candidate"
         assert await jobs.live(tx, f"release:{checkpoint_id}") is None
+
+
+class BusyScorer(FixedScorer):
+    """A scoring process that never gets its time."""
+
+    async def score(self, rows: Sequence[ScoreRow]) -> Sequence[float]:
+        raise GateDelayedError(f"scoring {len(rows)} replies took too long")
+
+
+async def test_a_machine_too_busy_to_measure_decides_nothing_and_the_candidate_is_measured_later(
+    learner: Learner, model: ModelServer
+) -> None:
+    who = await pupil(learner.store)
+    model.reply_with(taught)
+    checkpoint_id, _ = await candidate(learner, who)
+    work = replace(evaluation(checkpoint_id, who.person_id), max_attempts=1)
+    busy = replace(learner, scorer=lambda *_: BusyScorer())
+    state, sentence = await do(busy, work)
+    assert (state, str(sentence)[-13:]) == ("failed", "took too long")
+    async with learner.store.begin() as tx:
+        assert (await lineage.checkpoint(tx, checkpoint_id)).state == "candidate"
+        assert await lineage.last_verdict(tx, checkpoint_id) == (None, None)
+    await tidy(learner)
+    assert await do(learner, work) == ("done", None)
+    assert (await verdict(learner, checkpoint_id))[0] == "passed"
+
+
+async def live_evaluation(learner: Learner, checkpoint_id: UUID) -> jobs.Job | None:
+    await tidy(learner)
+    async with learner.store.begin() as tx:
+        return await jobs.live(tx, f"evaluate:{checkpoint_id}")
+
+
+async def test_a_candidate_nobody_decided_on_gets_a_job_and_not_for_ever(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, _ = await candidate(learner, who)
+    for _ in range(MOST_MEASUREMENTS):
+        found = await live_evaluation(learner, checkpoint_id)
+        assert found
+        again = await live_evaluation(learner, checkpoint_id)
+        assert again
+        assert again.id == found.id
+        async with learner.store.begin() as tx:
+            await tx.execute(text("update jobs set state = 'failed' where state = 'queued'"))
+    assert await live_evaluation(learner, checkpoint_id) is None
+
+
+async def test_a_candidate_with_a_verdict_is_left_alone(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, _ = await candidate(learner, who)
+    async with learner.store.begin() as tx:
+        await tx.execute(
+            text("insert into gate_runs (checkpoint_id, verdict) values (:c, 'inconclusive')"), {"c": checkpoint_id}
+        )
+    assert await live_evaluation(learner, checkpoint_id) is None
 
 
 async def claimed(learner: Learner, work: learn.Work) -> jobs.Job:

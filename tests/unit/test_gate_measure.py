@@ -13,7 +13,7 @@ import pytest
 
 from app.domain.checker import CheckerSpec, Rule
 from app.domain.memory import Example, MemoryLine
-from app.errors import ArtifactError, GateError, MenteeError, ModelUnavailableError, StorageFullError
+from app.errors import ArtifactError, GateDelayedError, GateError, MenteeError, ModelUnavailableError, StorageFullError
 from app.ports import Completion, Sampling
 from learner.gate.decide import decide
 from learner.gate.measure import GateLesson, GatePlan, Measurer, Messages, Reply
@@ -204,9 +204,15 @@ async def test_only_missing_space_is_waited_for(
 
 
 async def test_a_server_that_is_away_is_a_gate_error() -> None:
-    with pytest.raises(GateError) as raised:
+    with pytest.raises(GateDelayedError) as raised:
         await measured(RuledModel(taught, broken=True))
     assert isinstance(raised.value.__cause__, ModelUnavailableError)
+
+
+async def test_a_scorer_without_time_is_asked_again(tmp_path: Path) -> None:
+    scorer = ProcessScorer(tmp_path, tmp_path, tmp_path / "work", timeout_s=0.01)
+    with pytest.raises(GateDelayedError, match="too long"):
+        await scorer.score([ScoreRow((1,), (2,), adapter=False)])
 
 
 async def test_a_scorer_that_loses_rows_is_a_gate_error() -> None:
