@@ -190,7 +190,13 @@ async def _register(learner: Learner, job: Job, prepared: _Prepared, run_dir: Pa
         memory_ids=memory_ids(prepared.snapshot),
     )
     rollouts = str(run_dir / files.ROLLOUTS)
-    figures = {"seconds": result.seconds, "steps": result.steps, "rollouts": result.rollouts}
+    figures = {
+        "seconds": result.seconds,
+        "steps": result.steps,
+        "rollouts": result.rollouts,
+        "prompts_trimmed": result.prompts_trimmed,
+        "prompts_left_out": result.prompts_left_out,
+    }
     try:
         async with learner.store.begin() as tx:
             await hold_consent(tx, prepared.person_id)

@@ -134,7 +134,10 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a run ended; `error` is the name of a class in `app.errors`, `message` its sentence."""
+    """How a run ended; `error` is the name of a class in `app.errors`, `message` its sentence.
+
+    `prompts_trimmed` were taught with fewer examples than there are, `prompts_left_out` not at all: they were too long.
+    """
 
     outcome: Outcome
     steps: int
@@ -145,6 +148,8 @@ class Result:
     content_sha256: str | None = None
     rollouts_sha256: str | None = None
     rollouts: int = 0
+    prompts_trimmed: int = 0
+    prompts_left_out: int = 0
 
 
 _PARTS = ("items", "lessons", "anchors", "served_turns")

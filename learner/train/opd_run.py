@@ -22,7 +22,7 @@ from learner.algo.masked import masked_sum, sampled_logprobs
 from learner.train.batch import Batch, collate
 from learner.train.job import Bodies, Stage
 from learner.train.model import Policy
-from learner.train.render import teacher_messages
+from learner.train.render import fit_teacher
 from learner.train.rollouts import Rollout, RolloutFile, Sampling, sample
 from learner.types import TrainSettings
 
@@ -46,6 +46,7 @@ class Prompt:
     item_id: str
     student_ids: tuple[int, ...]
     teacher_ids: tuple[int, ...]
+    trimmed: bool = False
 
 
 Watch = Callable[[Stage, int], None]
@@ -53,7 +54,10 @@ T = TypeVar("T")
 
 
 class OpdRun:
-    """Holds the policy, its optimiser and the rendered prompts of one run."""
+    """Holds the policy, its optimiser and the rendered prompts of one run.
+
+    `trimmed` prompts are taught with fewer examples than there are, `left_out` ones not at all: they were too long.
+    """
 
     def __init__(self, policy: Policy, bodies: Bodies, settings: TrainSettings, seed: int) -> None:
         self._policy = policy
@@ -61,6 +65,8 @@ class OpdRun:
         self._seed = seed
         self._algorithm = algorithm(settings.algorithm)
         self._prompts = _prompts(policy, bodies, settings)
+        self.trimmed = sum(prompt.trimmed for prompt in self._prompts)
+        self.left_out = len(bodies.items) - len(self._prompts)
         self._by_id = {prompt.item_id: prompt for prompt in self._prompts}
         self._anchors = [(policy.renderer.prompt(a.messages), policy.renderer.reply(a.reply)) for a in bodies.anchors]
         self._optimiser = torch.optim.AdamW(policy.trainable(), lr=settings.learning_rate, weight_decay=0.0)
@@ -151,7 +157,7 @@ class OpdRun:
 
 
 def _prompts(policy: Policy, bodies: Bodies, settings: TrainSettings) -> list[Prompt]:
-    """Render every prompt; those too long for the settings are left out.
+    """Render every prompt, with as many examples as the settings have room for; where not one fits it is left out.
 
     Raises:
         TrainingStoppedError: no lesson to teach, or no prompt that fits.
@@ -159,10 +165,11 @@ def _prompts(policy: Policy, bodies: Bodies, settings: TrainSettings) -> list[Pr
     if not bodies.lessons:
         raise TrainingStoppedError("the snapshot holds no lesson")
     render = policy.renderer.prompt
-    prompts = [
-        Prompt(i.id, render(i.messages), render(teacher_messages(i.messages, bodies.lessons))) for i in bodies.items
+    fitting = [
+        Prompt(item.id, render(item.messages), teacher.ids, teacher.trimmed)
+        for item in bodies.items
+        if (teacher := fit_teacher(item.messages, bodies.lessons, render, settings.max_prompt_tokens))
     ]
-    fitting = [p for p in prompts if len(p.teacher_ids) <= settings.max_prompt_tokens]
     if not fitting:
         raise TrainingStoppedError("no prompt of the snapshot fits the trainer's context")
     return sorted(fitting, key=lambda p: p.item_id)

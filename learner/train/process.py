@@ -124,6 +124,8 @@ def _train(run_dir: Path, stop: _Stop, reporter: _Reporter) -> job.Result:
     check_serving_positions(policy, bodies.served_turns, settings.position_tolerance)
     rollouts = RolloutFile.open(run_dir / job.ROLLOUTS, replay=spec.resume)
     run = OpdRun(policy, bodies, settings, manifest.seed)
+    if run.trimmed or run.left_out:
+        _log.warning("training:prompts:too_long trimmed=%d left_out=%d", run.trimmed, run.left_out)
     for m in run.steps(rollouts, lambda stage, step: reporter.enter(stage, step, stop)):
         reporter.measured(m.step + 1, m.loss, m.opd, m.anchor, m.kl, m.tokens)
     reporter.enter("saving", settings.steps, stop)
@@ -136,6 +138,8 @@ def _train(run_dir: Path, stop: _Stop, reporter: _Reporter) -> job.Result:
         content_sha256=info.content_sha256,
         rollouts_sha256=rollouts.digest(),
         rollouts=len(rollouts),
+        prompts_trimmed=run.trimmed,
+        prompts_left_out=run.left_out,
     )
 
 

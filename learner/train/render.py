@@ -3,13 +3,50 @@
 Knows the tokenizer, not the model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.errors import TrainingStoppedError
-from learner.types import ChatMessage, Lesson
+from learner.types import ChatMessage, Example, Lesson
 
 MAX_EXAMPLES_PER_LESSON = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TeacherPrompt:
+    """The ids of a prompt as the teacher sees it; `trimmed` where it had to do with fewer examples than there are."""
+
+    ids: tuple[int, ...]
+    trimmed: bool = False
+
+
+def fit_teacher(
+    messages: Sequence[ChatMessage],
+    lessons: Sequence[Lesson],
+    render: Callable[[Sequence[ChatMessage]], tuple[int, ...]],
+    most_tokens: int,
+) -> TeacherPrompt | None:
+    """Return the teacher's prompt with as many examples a lesson as fit, the newest of them; at last the shortest one.
+
+    None where not even that fits: without an example the teacher would not follow its own hint.
+    """
+    for trimmed, shown in enumerate(_ever_fewer(lessons)):
+        ids = render(teacher_messages(messages, shown))
+        if len(ids) <= most_tokens:
+            return TeacherPrompt(ids, trimmed > 0)
+    return None
+
+
+def _ever_fewer(lessons: Sequence[Lesson]) -> Iterator[tuple[Lesson, ...]]:
+    yield tuple(lessons)
+    for count in range(MAX_EXAMPLES_PER_LESSON - 1, 0, -1):
+        yield tuple(replace(lesson, examples=lesson.examples[-count:]) for lesson in lessons)
+    yield tuple(replace(lesson, examples=_shortest_first(lesson)[:1]) for lesson in lessons)
+
+
+def _shortest_first(lesson: Lesson) -> tuple[Example, ...]:
+    return tuple(sorted(lesson.examples, key=lambda example: len(example.user) + len(example.good)))
 
 
 def teacher_messages(messages: Sequence[ChatMessage], lessons: Sequence[Lesson]) -> tuple[ChatMessage, ...]:
