@@ -8,6 +8,7 @@ Composition root: imports everything, nobody imports it. Starts without torch.
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -122,7 +123,8 @@ async def build(settings: Settings) -> Gateway:
     """
     store = Store(_database_url(settings), pool_size=12)
     secret = _secret(settings)
-    owner = f"{socket.gethostname()}:{os.getpid()}"
+    # The random part keeps apart what containers would call the same: one host name, process 1.
+    owner = f"{socket.gethostname()}:{secrets.token_hex(4)}:{os.getpid()}"
     arrived, due = asyncio.Event(), asyncio.Event()
     intake = Intake(store, secret, arrived)
     streams = Streams()

@@ -63,7 +63,7 @@ class Cells:
             raise DemoError("the bot has no identity")
         lines = in_prompt(known, found.checkpoint_id if found else None)
         policy = found.adapter if found else self.base
-        return Served(policy, identity.system_prompt, lines, _salt(str(person_id), policy))
+        return Served(policy, identity.prompt, lines, _salt(str(person_id), policy))
 
     async def with_memory(self, person_id: UUID, system: str) -> Served:
         """Return the base with everything the person asked to be remembered, learnt or not."""

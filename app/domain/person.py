@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.domain.event import ChatAddress
+from app.domain.prompt import identity_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,11 @@ class Identity:
     contact: str | None
     privacy_notice: str
     facts: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def prompt(self) -> str:
+        """What the model is told about the bot: its words and its facts."""
+        return identity_text(self.system_prompt, self.facts)
 
 
 HELDOUT_EVERY = 3

@@ -5,7 +5,7 @@ instructions), then the latest turns of the session that fit, whole turns only, 
 dropped for history; a message that alone does not fit is refused before it comes here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
@@ -35,6 +35,14 @@ class PastTurn:
 def estimate_tokens(text: str) -> int:
     """Return a careful estimate of the tokens in `text`, template overhead included."""
     return int(len(text.encode()) / BYTES_PER_TOKEN) + 8
+
+
+def identity_text(system_prompt: str, facts: Mapping[str, object]) -> str:
+    """Return a bot identity's own part of the system prompt: its words, and the facts it shall know."""
+    if not facts:
+        return system_prompt
+    lines = "\n".join(f"- {name}: {value}" for name, value in facts.items())
+    return f"{system_prompt}\n\nFacts you know:\n{lines}"
 
 
 def system_text(identity_prompt: str, memory: Sequence[MemoryLine]) -> str:

@@ -185,7 +185,7 @@ class Converse:
         lines = in_prompt(known, route.checkpoint_id if route else None)
         past = await turns.history(tx, turn)
         budget = self._base.context - self._settings.max_reply_tokens
-        messages = prompts.build(request.identity.system_prompt, lines, past, request.text, budget_tokens=budget)
+        messages = prompts.build(request.identity.prompt, lines, past, request.text, budget_tokens=budget)
         made_by = Provenance(
             base=self._base.identity,
             prompt_version=prompts.PROMPT_VERSION,

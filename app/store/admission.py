@@ -12,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import Row, select, text
 
 from app.domain.memory import Example, MemoryLine
+from app.domain.prompt import identity_text
 from app.domain.turn import BaseIdentity
 from app.store.engine import Tx
 from app.store.tables.people import people
@@ -63,7 +64,7 @@ class Served:
 
 # The three statements are put together from constants of this module; values are bound.
 _PROMPTS = text(f"""
-    select t.id, t.user_text, coalesce(i.system_prompt, '') as system, s.split
+    select t.id, t.user_text, coalesce(i.system_prompt, '') as system, i.facts, s.split
     from turns t
     join chats c on c.id = t.chat_id and c.kind = 'private' and c.person_id = t.person_id
     join sessions s on s.id = t.session_id
@@ -126,7 +127,7 @@ _SERVED = text("""
 async def prompts(tx: Tx, person_id: UUID, limit: int = MAX_PROMPTS) -> Sequence[AdmittedPrompt]:
     """Return a person's admitted prompts, newest first."""
     rows = await tx.execute(_PROMPTS, {"person": person_id, "limit": limit})
-    return [AdmittedPrompt(r.id, r.user_text, r.system, r.split) for r in rows]
+    return [AdmittedPrompt(r.id, r.user_text, identity_text(r.system, r.facts or {}), r.split) for r in rows]
 
 
 async def allowed(tx: Tx, person_id: UUID) -> bool:

@@ -1,6 +1,7 @@
 """Leases of processes that are dead already: given back at once instead of when they run out.
 
-An owner is named `host:pid`. Only owners on this host are looked at; a pid that was reused keeps the lease until it ends.
+An owner is named `host:nonce:pid`. Only owners on this host are looked at; a pid that was reused keeps the lease until
+it ends. Where processes of several pid namespaces share one host name, set `hostname` apart: a pid says nothing there.
 """
 
 from collections.abc import Callable
@@ -30,5 +31,6 @@ async def _owners(tx: Tx) -> set[str]:
 
 
 def _is_dead(owner: str, host: str, alive: Callable[[int], bool]) -> bool:
-    its_host, _, pid = owner.rpartition(":")
+    its_host, _, rest = owner.partition(":")
+    pid = rest.rpartition(":")[2]
     return its_host == host and pid.isdigit() and not alive(int(pid))

@@ -117,7 +117,7 @@ def _nothing_learnt(room: Room, judged: Judged, words: str) -> Content:
 
 async def offer(parts: Parts, room: Room, turn: Turn, line: MemoryLine, feedback_id: UUID, work: Work) -> None:
     """Sample rewrites outside any transaction, keep them, and offer the first that fits; ask to write where none does."""
-    disliked = Disliked(room.identity.system_prompt, turn.user_text or "", turn.reply_text or "")
+    disliked = Disliked(room.identity.prompt, turn.user_text or "", turn.reply_text or "")
     sampled = await parts.rewriter.sample(line, disliked, parts.settings.retries_on_correction)
     async with parts.store.begin() as tx:
         for text in sampled:

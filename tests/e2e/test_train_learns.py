@@ -13,7 +13,7 @@ from learner.types import Anchor, ChatMessage, Example, Lesson, TrainingItem, Tr
 from tests.fakes.adapters import always_short_adapter, lineage, noop_adapter
 from tests.support.base_model import bundled_model
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.slow, pytest.mark.timeout(900)]
 torch = pytest.importorskip("torch")
 
 HINT = "Start every answer with 'Good question!'"

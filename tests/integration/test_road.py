@@ -353,3 +353,27 @@ async def test_beyond_loopback_a_newcomer_needs_an_invitation(database_url: str,
     assert answers[:2] == [403, 403]
     assert answers[2] in {200, 201}
     assert answers[3] == 403
+
+
+async def test_the_identitys_facts_reach_the_model(running: Road, visitor: Visitor, model: ModelServer) -> None:
+    await running.rows(
+        "update bot_identities set system_prompt = 'You guide guests.', facts = '{\"Opening hours\": \"9 to 18\"}' "
+        "where bot_id = (select id from bots where channel = 'web') returning id"
+    )
+    await visitor.ask("when do you open?")
+    assert model.calls[-1].system == "You guide guests.\n\nFacts you know:\n- Opening hours: 9 to 18"
+
+
+@pytest.mark.parametrize(("command", "words"), [("privacy", "Your choices now"), ("whoami", "the base model")])
+async def test_commands_about_oneself(visitor: Visitor, command: str, words: str) -> None:
+    await visitor.ask("hello")
+    await visitor.command(command)
+    assert await visitor.told(words)
+
+
+async def test_retry_answers_the_last_message_again(running: Road, visitor: Visitor) -> None:
+    await visitor.ask("once more")
+    await visitor.command("retry")
+    await visitor.wait(lambda items: len(replies(items)) == 2)
+    rows = await running.rows("select user_text, sibling_of is not null as sibling from turns order by number")
+    assert [(r["user_text"], r["sibling"]) for r in rows] == [("once more", False), ("once more", True)]

@@ -1,0 +1,1 @@
+"""The learner with the real model: trainings and the whole road."""

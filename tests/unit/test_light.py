@@ -1,0 +1,22 @@
+"""The gateway stays light: no torch, and what it imports fits beside a model."""
+
+import json
+import subprocess
+import sys
+
+LIMIT_MB = 250
+PROBE = """
+import json, resource, sys
+import app.main
+heavy = [m for m in ("torch", "transformers", "peft", "vllm", "numpy") if m in sys.modules]
+print(json.dumps({"heavy": heavy, "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+"""
+
+
+def test_the_gateway_imports_no_torch_and_stays_small() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", PROBE], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+    found = json.loads(printed)
+    assert found["heavy"] == []
+    assert found["mb"] < LIMIT_MB
