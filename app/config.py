@@ -89,6 +89,10 @@ class Settings(BaseSettings):
         if bool(self.judge_base_url) != bool(self.judge_model):
             message = "set JUDGE_BASE_URL and JUDGE_MODEL together, or neither"
             raise ValueError(message)
+        if self.vllm_base_url and ("," in self.vllm_base_url or len(self.vllm_base_url.split()) > 1):
+            # Chats ask one server: adapters on others would answer nobody, and be forgotten by half.
+            message = "VLLM_BASE_URL names several model servers; name the one that serves chats and adapters"
+            raise ValueError(message)
         if self.telegram_mode == "webhook" and not (self.public_url and self.telegram_webhook_secret):
             message = "TELEGRAM_MODE=webhook needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET"
             raise ValueError(message)

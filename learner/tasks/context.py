@@ -71,13 +71,9 @@ async def open_learner(settings: Settings) -> Learner:
         raise ConfigError("DATABASE_URL: set it to postgresql://..., or start everything with `mentee run`")
     chosen = profile(settings.model)
     key = settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None
-    urls = (settings.vllm_base_url or f"http://127.0.0.1:{settings.vllm_port}").split(",")
-    models: dict[str, Model] = {
-        url.strip(): VllmClient(
-            url.strip(), api_key=key, token_timeout_s=PATIENCE_S, template_arguments=chosen.chat_template_args
-        )
-        for url in urls
-    }
+    url = settings.vllm_base_url or f"http://127.0.0.1:{settings.vllm_port}"
+    client = VllmClient(url, api_key=key, token_timeout_s=PATIENCE_S, template_arguments=chosen.chat_template_args)
+    models: dict[str, Model] = {url: client}
     store = Store(settings.database_url.get_secret_value(), pool_size=POOL_SIZE)
     return assemble(store, settings, chosen, models)
 
