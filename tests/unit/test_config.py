@@ -6,12 +6,14 @@ from app import config
 from app.errors import ConfigError
 
 
-@pytest.mark.parametrize("several", ["http://a:8000,http://b:8000", "http://a:8000, http://b:8000", "http://a http://b"])
+@pytest.mark.parametrize(
+    "several", ["http://a:8000,http://b:8000", "http://a:8000, http://b:8000", "http://a http://b"]
+)
 def test_several_model_servers_are_refused_rather_than_half_supported(
     monkeypatch: pytest.MonkeyPatch, several: str
 ) -> None:
     monkeypatch.setenv("VLLM_BASE_URL", several)
-    with pytest.raises(ConfigError, match="VLLM_BASE_URL names several model servers; name one"):
+    with pytest.raises(ConfigError, match="VLLM_BASE_URL names several model servers; name the one"):
         config._read()
 
 
