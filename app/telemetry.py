@@ -5,6 +5,7 @@ Knows which libraries print secrets (httpx prints the bot token in URLs) and kee
 
 import json
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 
@@ -19,6 +20,8 @@ QUIET = (
     "asyncio",
 )
 _OWN = ("event", "fields")
+# asyncio puts reprs into its messages: of exceptions, results and arguments, which may hold what a person wrote.
+_REPR = re.compile(r"""['"(\n]|\b(?:exception|result)=""")
 
 
 class JsonFormatter(logging.Formatter):
@@ -30,13 +33,18 @@ class JsonFormatter(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "event": record.getMessage(),
+            "event": _event(record),
         }
         line |= getattr(record, "fields", {})
         if record.exc_info and record.exc_info[0]:
             line["error"] = record.exc_info[0].__name__
             line["where"] = _place(record)
         return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _event(record: logging.LogRecord) -> str:
+    message = record.getMessage()
+    return _REPR.split(message, maxsplit=1)[0].rstrip() if record.name == "asyncio" else message
 
 
 def _place(record: logging.LogRecord) -> str:
