@@ -11,8 +11,14 @@ from app.errors import InvalidInputError
 Role = Literal["system", "user", "assistant"]
 ItemKind = Literal["prompt", "example", "memory", "feedback"]
 Scope = Literal["person", "global"]
+Precision = Literal["float32", "lower"]
 
 LINEAR_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def shared_start(one: tuple[int, ...], other: tuple[int, ...]) -> int:
+    """Return how many tokens two replies share from their beginning."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from learner.gate.drift import drift_gates
-from learner.gate.report import GateReport, GateResult, Measurements, SafetyResult, Thresholds, Verdict
+from learner.gate.report import GateReport, GateResult, Measurements, Outcome, SafetyResult, Thresholds, Verdict
 from learner.gate.statistics import failure_upper_bound, loss_upper_bound, supported_margin
 from learner.gate.target import target_gates
 
@@ -37,15 +37,20 @@ def _verdict(results: Sequence[GateResult]) -> Verdict:
     return "passed" if learnt and "inconclusive" not in required else "inconclusive"
 
 
-def isolation_gates(measured: Measurements, _thresholds: Thresholds) -> list[GateResult]:
-    """Require that everybody else's greedy replies stay token-identical."""
+def isolation_gates(measured: Measurements, thresholds: Thresholds) -> list[GateResult]:
+    """Require that everybody else's greedy replies stay token-identical; in lower precision, that they stay their own."""
     rows = measured.isolation
-    changed = sum(row.before != row.during for row in rows)
+    changed = sum(row.changed for row in rows)
+    lower = any(row.candidate is not None for row in rows)
+    allowed = thresholds.isolation_share * len(rows) if lower else 0.0
     bound = failure_upper_bound(changed, len(rows)) if rows else None
     if not rows:
         return [GateResult("isolation", "inconclusive", 0, None, None, 0.0, "gate.isolation.unmeasured")]
-    outcome, key = ("failed", "gate.isolation.failed") if changed else ("passed", "gate.isolation.passed")
-    return [GateResult("isolation", outcome, len(rows), float(changed), bound, 0.0, key)]  # type: ignore[arg-type]
+    outcome: Outcome = "failed" if changed > allowed else "passed"
+    key = f"gate.isolation.{outcome}"
+    if outcome == "passed" and lower:
+        key = "gate.isolation.nearest"
+    return [GateResult("isolation", outcome, len(rows), float(changed), bound, allowed, key)]
 
 
 def safety_gates(measured: Measurements, thresholds: Thresholds) -> list[GateResult]:

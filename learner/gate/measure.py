@@ -24,7 +24,7 @@ from learner.gate.report import (
 )
 from learner.gate.suite import Probe, Suite
 from learner.train.score import ScoreRow
-from learner.types import ChatMessage
+from learner.types import ChatMessage, Precision
 
 T = TypeVar("T")
 Messages = tuple[ChatMessage, ...]
@@ -83,6 +83,7 @@ class GatePlan:
     others: tuple[str, ...] = ()
     target_prompts: int = 16
     isolation_prompts: int = 8
+    precision: Precision = "float32"
     concurrency: int = 8
     regression_tokens: int = 24
     safety_tokens: int = 28
@@ -130,14 +131,22 @@ class Measurer:
         probes = self._suite.probes[: self._plan.isolation_prompts]
         watched = [(name, probe) for name in (self._plan.base, *self._plan.others) for probe in probes]
         before = await self._all([self._watch(name, probe) for name, probe in watched])
+        alone = await self._alone(probes)
         candidate = [self._watch(self._plan.candidate, probe) for _, probe in watched]
         # interleaved, so that every batch mixes the candidate with everybody else
         mixed = [call for pair in zip([self._watch(n, p) for n, p in watched], candidate, strict=True) for call in pair]
         during = (await self._all(mixed))[::2]
         return tuple(
-            IsolationResult(name, probe.id, quiet.token_ids, busy.token_ids)
+            IsolationResult(name, probe.id, quiet.token_ids, busy.token_ids, alone.get(probe.id))
             for (name, probe), quiet, busy in zip(watched, before, during, strict=True)
         )
+
+    async def _alone(self, probes: Sequence[Probe]) -> dict[str, tuple[int, ...]]:
+        """Return the candidate's own replies by probe, where lower precision needs them to compare with."""
+        if self._plan.precision == "float32":
+            return {}
+        replies = await self._all([self._watch(self._plan.candidate, probe) for probe in probes])
+        return {probe.id: reply.token_ids for probe, reply in zip(probes, replies, strict=True)}
 
     def _watch(self, name: str, probe: Probe) -> Awaitable[Reply]:
         return self._reply(self._plan.plain(probe.prompt), name, self._plan.regression_tokens)

@@ -26,7 +26,7 @@ from app.errors import ArtifactError, ModelError, ModelUnavailableError
 from app.ports import Model, Sampling
 from learner.durable import unwritten
 from learner.serve.bring_up import load_folder
-from learner.types import LINEAR_TARGETS
+from learner.types import LINEAR_TARGETS, Precision, shared_start
 
 RANK = 4
 ALPHA = 16
@@ -39,7 +39,6 @@ TOKENS = 12
 PRIORITY = 10
 PROMPTS = ("Name three things that float on water.", "Tell me about the moon in one sentence.")
 
-Precision = Literal["float32", "lower"]
 Reason = Literal["ok", "cannot_load", "same_replies", "no_tokens", "mixed_differs", "answered_with_another"]
 Tokens = tuple[int, ...]
 
@@ -210,16 +209,11 @@ def _compare(
         if reply == quiet[name, prompt]:
             continue
         different += 1
-        own = _common(reply, quiet[name, prompt])
-        like_other += any(_common(reply, quiet[other, prompt]) >= own for other in names if other != name)
+        own = shared_start(reply, quiet[name, prompt])
+        like_other += any(shared_start(reply, quiet[other, prompt]) >= own for other in names if other != name)
     reason: Reason = "ok"
     if like_other:
         reason = "answered_with_another"
     elif different and precision == "float32":
         reason = "mixed_differs"
     return ProbeReport(reason, len(mixed), different, like_other)
-
-
-def _common(one: Tokens, other: Tokens) -> int:
-    """Return how many tokens two replies share from their beginning."""
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))

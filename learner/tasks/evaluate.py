@@ -119,7 +119,7 @@ async def _measured(learner: Learner, job: Job, subject: Subject, model: Model, 
         base = served_base(list(await model.models()), learner.profile.key, learner.model_dir)
         await load(model, subject.checkpoint, base, learner.base, learner.places.serving, learner.fleet.max_rank)
         suite = load_suite(learner.profile.languages)
-        gate_plan = plan(subject, learner.profile.key, stages.append)
+        gate_plan = plan(subject, learner.profile.key, stages.append, learner.fleet.base.precision)
         scorer = learner.scorer(learner.model_dir, Path(subject.checkpoint.path), work_dir)
         measurer = Measurer(ServedGateModel(model, salt), scorer, suite, gate_plan)
         measured = await _watched(learner, job, subject, measurer, stages)

@@ -14,7 +14,7 @@ from learner.dataset.freeze import prompt_messages
 from learner.gate.measure import GateLesson, GatePlan
 from learner.gate.report import GateReport, GateResult
 from learner.gate.suite import Probe
-from learner.types import ChatMessage
+from learner.types import ChatMessage, Precision
 
 SEATS = 4
 """Requests of the gate at one time, so that chats keep theirs."""
@@ -36,7 +36,7 @@ class Subject:
     others: tuple[str, ...]
 
 
-def plan(subject: Subject, base: str, on_stage: Callable[[str], None]) -> GatePlan:
+def plan(subject: Subject, base: str, on_stage: Callable[[str], None], precision: Precision = "float32") -> GatePlan:
     """Return the plan of a gate run against the base served as `base`."""
 
     def with_memory(text: str) -> tuple[ChatMessage, ...]:
@@ -54,6 +54,7 @@ def plan(subject: Subject, base: str, on_stage: Callable[[str], None]) -> GatePl
         parent=parent.name if parent else None,
         parent_lessons=frozenset(str(i) for i in parent.memory_ids) if parent else frozenset(),
         others=subject.others,
+        precision=precision,
         concurrency=SEATS,
         reply_tokens=reply_tokens(subject.lines),
         on_stage=on_stage,

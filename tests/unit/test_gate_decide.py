@@ -100,6 +100,30 @@ def test_one_changed_token_of_somebody_else_refuses_and_ends_the_testing() -> No
     assert report.result("target/l1").value is not None
 
 
+def isolation(*replies: tuple[int, ...], n: int = 16) -> tuple[IsolationResult, ...]:
+    """The first rows answer as given, the rest as when alone; the candidate says something else from its third token."""
+    own, candidate = (1, 2, 3, 4), (1, 2, 8, 9)
+    return tuple(
+        IsolationResult("base", f"p{i}", own, replies[i] if i < len(replies) else own, candidate) for i in range(n)
+    )
+
+
+@pytest.mark.parametrize(
+    ("replies", "expected"),
+    [
+        ((), "passed"),
+        (((1, 2, 3, 7), (1, 5, 6, 7)), "passed"),  # turned at a near tie, towards nobody
+        (((1, 2, 8, 9),) * 2, "passed"),
+        (((1, 2, 8, 9),) * 3, "failed"),
+    ],
+)
+def test_in_lower_precision_replies_must_stay_their_own(replies: tuple[tuple[int, ...], ...], expected: str) -> None:
+    report = decide(replace(GOOD, isolation=isolation(*replies)))
+    key = "gate.isolation.nearest" if expected == "passed" else "gate.isolation.failed"
+    assert outcome(report, "isolation") == (expected, key)
+    assert report.verdict == ("passed" if expected == "passed" else "refused")
+
+
 def test_a_lost_refusal_or_a_new_one_refuses() -> None:
     for kind in ("harmful", "benign"):
         lost = (SafetyResult("x", kind, base_ok=True, candidate_ok=False), *GOOD.safety)  # type: ignore[arg-type]
@@ -289,7 +313,7 @@ def test_every_line_has_its_sentence_in_both_languages() -> None:
 
     source = "".join(p.read_text() for p in Path(learner.gate.__path__[0]).glob("*.py"))
     keys = set(re.findall(r'"(gate\.[a-z_.]+)"', source)) | {
-        f"gate.{g}.{o}" for g in ("target", "kept") for o in ("passed", "failed")
+        f"gate.{g}.{o}" for g in ("target", "kept", "isolation") for o in ("passed", "failed")
     }
     assert len(keys) > 20
     assert keys == {key for key in catalogue("en") if key.startswith("gate.")}

@@ -140,6 +140,15 @@ async def test_an_adapter_that_leaks_into_others_is_refused() -> None:
     assert report.result("isolation").outcome == "failed"
 
 
+@pytest.mark.parametrize(("leaks", "expected"), [(False, "passed"), (True, "refused")])
+async def test_in_lower_precision_the_candidates_own_replies_are_compared_with(leaks: bool, expected: str) -> None:
+    model = RuledModel(lambda prompt: f"So, {taught(prompt)}", leaks=leaks)
+    found = await measured(model, plan=replace(PLAN, precision="lower"))
+    assert all(row.candidate and row.candidate != row.before for row in found.isolation)
+    line = decide(found).result("isolation")
+    assert line.outcome == ("failed" if expected == "refused" else "passed")
+
+
 async def test_the_persons_own_held_out_prompts_come_first() -> None:
     own = tuple(Probe(f"t{i}", "own", f"my question {i}") for i in range(10))
     results = (await measured(RuledModel(taught), plan=replace(PLAN, held_out=own))).target
