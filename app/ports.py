@@ -2,7 +2,7 @@
 `bots/` and `app/clients/`; the conformance tests run against the fake and the real one.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -136,8 +136,8 @@ class Model(Protocol):
 
     def stream(
         self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str
-    ) -> AsyncIterator[Delta]:
-        """Yield the reply piece by piece, the completion last. Raises the `ModelError` family."""
+    ) -> AsyncGenerator[Delta]:
+        """Yield the reply piece by piece, the completion last; closing it ends the request. Raises the `ModelError` family."""
         ...
 
     async def complete(

@@ -5,7 +5,7 @@ has a time-out between two bytes, so that a slow model may take its time but a h
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -60,7 +60,7 @@ class VllmClient:
 
     async def stream(
         self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str
-    ) -> AsyncIterator[Delta]:
+    ) -> AsyncGenerator[Delta]:
         """Yield the reply piece by piece, the completion last."""
         body = self._chat(model, messages, sampling, salt) | {"stream": True}
         collected = _Collected(model)

@@ -9,7 +9,8 @@ What is stored with a reply is what made it (invariant I2).
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -229,28 +230,32 @@ class Converse:
         looked = started
         model = plan.route.adapter if plan.route else self._base.name
         salt = self._salt(request, plan)
-        stream = self._model.stream(model, plan.messages, self._sampling(), salt=salt)
-        async for delta in self._pieces(stream, turn.id, stop):
-            if delta.completion is not None:
-                completion = delta.completion
-                break
-            first_ms = first_ms or (time.monotonic() - started) * 1000
-            text += delta.text
-            reach("converse:streaming")
-            shown = without_thinking(text)
-            view.show(shown)
-            self._streams.publish(request.chat.id, Item(turn.id, shown))
-            if time.monotonic() - looked > STOP_LOOK_S:
-                looked = time.monotonic()
-                await self._look_for_stop(turn.id, stop)
-            if stop.is_set():
-                break
+        # Closed at once and not when it is collected: the model server writes on as long as somebody listens.
+        async with (
+            aclosing(self._model.stream(model, plan.messages, self._sampling(), salt=salt)) as stream,
+            aclosing(self._pieces(stream, turn.id, stop)) as pieces,
+        ):
+            async for delta in pieces:
+                if delta.completion is not None:
+                    completion = delta.completion
+                    break
+                first_ms = first_ms or (time.monotonic() - started) * 1000
+                text += delta.text
+                reach("converse:streaming")
+                shown = without_thinking(text)
+                view.show(shown)
+                self._streams.publish(request.chat.id, Item(turn.id, shown))
+                if time.monotonic() - looked > STOP_LOOK_S:
+                    looked = time.monotonic()
+                    await self._look_for_stop(turn.id, stop)
+                if stop.is_set():
+                    break
         duration_ms = (time.monotonic() - started) * 1000
         if completion is None:
             return Outcome("stopped", without_thinking(text), first_token_ms=first_ms, duration_ms=duration_ms)
         return self._outcome(request, completion, first_ms, duration_ms)
 
-    async def _pieces(self, stream: AsyncIterator[Delta], turn_id: UUID, stop: asyncio.Event) -> AsyncIterator[Delta]:
+    async def _pieces(self, stream: AsyncIterator[Delta], turn_id: UUID, stop: asyncio.Event) -> AsyncGenerator[Delta]:
         """Yield the pieces of a reply; none when somebody asks to stop before the first, which may be long in coming."""
         coming = asyncio.create_task(_next(stream))
         stopping = asyncio.create_task(stop.wait())

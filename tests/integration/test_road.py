@@ -2,12 +2,15 @@
 
 import asyncio
 import uuid
+from collections.abc import AsyncGenerator
 from itertools import pairwise
 
 import aiohttp
 import pytest
 
+from app.clients.vllm import VllmClient
 from app.embedded import invite
+from app.ports import Delta
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.model import replies as scripts
 from tests.support.road import Road, Visitor, button, replies, road
@@ -168,6 +171,29 @@ async def test_stop_overtakes_the_reply_being_written(running: Road, visitor: Vi
     told = await visitor.told("(stopped)")
     assert told["turn"]["state"] == "stopped"
     assert "A sentence" in told["plain"]
+
+
+async def test_stop_ends_the_request_to_the_model_at_once(
+    visitor: Visitor, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[AsyncGenerator[Delta]] = []
+    stream = VllmClient.stream
+
+    def held(client: VllmClient, *args: object, **more: object) -> AsyncGenerator[Delta]:
+        asked.append(stream(client, *args, **more))  # type: ignore[arg-type]
+        return asked[-1]
+
+    monkeypatch.setattr(VllmClient, "stream", held)
+    model.reply_with(scripts.LONG)
+    model.always(faults.Slow(per_token_s=0.05))
+    await visitor.say("tell me everything")
+    await visitor.wait(lambda items: [i for i in items if i.get("kind") == "pending"])
+    await asyncio.sleep(0.5)
+    await visitor.command("stop")
+    await visitor.told("(stopped)")
+    (one,) = asked
+    with pytest.raises(StopAsyncIteration):  # closed, though somebody still holds it
+        await anext(one)
 
 
 async def test_stop_need_not_wait_for_the_first_word(running: Road, visitor: Visitor, model: ModelServer) -> None:
