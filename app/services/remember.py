@@ -13,6 +13,7 @@ from uuid import UUID
 
 from app.domain import prompt as prompts
 from app.domain.checker import CheckerSpec, check, derive
+from app.domain.checker.mend import mend
 from app.domain.feedback import FeedbackClass
 from app.domain.memory import Example, MemoryKind, MemoryLine
 from app.domain.text import is_blank, without_thinking
@@ -80,13 +81,15 @@ class Rewriter:
         self._sampling = Sampling(REWRITE_TEMPERATURE, max_tokens=max_tokens, priority=REWRITE_PRIORITY)
 
     async def sample(self, line: MemoryLine, disliked: Disliked, count: int) -> Sequence[str]:
-        """Return up to `count` different retries with the line in the prompt; none when the model is away.
+        """Return up to `count` different retries with the line in the prompt, and the disliked reply mended if it can be.
 
         Every other one is asked as a revision of the disliked reply: a small model edits more readily than it obeys.
         """
         asked = [_revision(line, disliked) if number % 2 else _retry(line, disliked) for number in range(count)]
         sampled = await asyncio.gather(*(self._one(messages, line) for messages in asked))
-        different = dict.fromkeys(text for text in sampled if text and text != disliked.reply)
+        different = dict.fromkeys(
+            text for text in [*sampled, _mended(line, disliked)] if text and text != disliked.reply
+        )
         return list(different)
 
     async def _one(self, messages: Sequence[prompts.ChatMessage], line: MemoryLine) -> str | None:
@@ -97,6 +100,11 @@ class Rewriter:
             log.warning("rewrite:sample:failed", kind=type(error).__name__)
             return None
         return None if is_blank(text) else text
+
+
+def _mended(line: MemoryLine, disliked: Disliked) -> str | None:
+    """Return the disliked reply with the least change that fits; a model that is away or weak is no dead end then."""
+    return mend(CheckerSpec.parse(line.checker), disliked.reply) if line.checker else None
 
 
 def _retry(line: MemoryLine, disliked: Disliked) -> list[prompts.ChatMessage]:

@@ -66,13 +66,24 @@ async def test_rewrites_that_break_the_line_are_never_offered(
     model.reply_with("Tea is a drink.")
     await dislike(remembering)
     model.reply_with(lambda call: f"Tea is something else ({len(call.messages)}).")
-    await remembering.say(LINE)
+    await remembering.say("Always answer in Korean.")  # nothing that a mended reply could do
     await remembering.told("Write the reply the way you want it")
     assert {r["state"] for r in await running.rows("select state from rewrites")} == {"unfit"}
-    await remembering.say("Tea is a hot drink. Stay curious!")
+    await remembering.say("차는 마시는 거예요.")
     await remembering.told("This is now the example")
     (example,) = await running.rows("select good, source from examples")
-    assert example == {"good": "Tea is a hot drink. Stay curious!", "source": "written"}
+    assert example == {"good": "차는 마시는 거예요.", "source": "written"}
+
+
+async def test_where_no_rewrite_fits_the_disliked_reply_is_mended(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    model.reply_with("Tea is a drink.")
+    await dislike(remembering)
+    await remembering.say(LINE)
+    offered = await remembering.offered("Did you mean like this?", "Like this")
+    assert "Tea is a drink. Stay curious!" in offered["plain"]
+    assert await running.rows("select 1 from examples") == []
 
 
 async def test_a_declined_rewrite_leads_to_the_next_and_then_to_writing(
@@ -83,7 +94,7 @@ async def test_a_declined_rewrite_leads_to_the_next_and_then_to_writing(
     await dislike(remembering)
     model.reply_with(lambda _: f"Try {next(numbers)}. Stay curious!")
     await remembering.say(LINE)
-    for _ in range(3):
+    for _ in range(4):  # three sampled, one mended
         offered = await remembering.offered("Did you mean like this?", "Not this")
         await remembering.press(button(offered, "Not this"), offered["message_id"])
         await remembering.wait(
@@ -180,7 +191,8 @@ async def test_a_model_that_is_away_during_rewrites_is_no_loss(
     model.always(faults.Refuse(500))
     await remembering.say(LINE)
     await remembering.told("I'll keep this in mind")
-    await remembering.told("Write the reply the way you want it")
+    offered = await remembering.offered("Did you mean like this?", "Like this")
+    assert "You said: What is tea? Stay curious!" in offered["plain"]
     assert len(await running.rows("select 1 from memory_lines")) == 1
 
 
@@ -225,7 +237,7 @@ async def awaiting_example(visitor: Visitor, model: ModelServer) -> None:
     """Correct a reply so that no rewrite fits and the bot waits for one from the person."""
     await dislike(visitor)
     model.reply_with("Tea is something else.")
-    await visitor.say(LINE)
+    await visitor.say("Always answer in Korean.")
     await visitor.told("Write the reply the way you want it")
     model.reply_with(lambda call: f"You said: {call.last_user}")
 
