@@ -130,6 +130,14 @@ class RecipientGoneError(DeliveryError):
     """The person blocked the bot or the chat is gone."""
 
 
+class ChatMovedError(DeliveryError):
+    """The chat has another id on its platform now."""
+
+    def __init__(self, new_chat_id: str) -> None:
+        super().__init__()
+        self.new_chat_id = new_chat_id
+
+
 class ArtifactError(MenteeError):
     """An adapter directory is truncated, foreign, of the wrong base or rank, or badly named."""
 

@@ -4,15 +4,18 @@ due ──claim──► sending ──► sent            the platform has this
                   │ asked to wait          due again after that time; only this chat waits
                   │ answer lost, new part  sent once more: the one case in which a copy is possible
                   │ answer lost, edit      edited again, which is harmless
+                  │ chat moved             the chat gets its new id, and the part goes there at once
                   │ person gone            the chat is closed, nothing more is sent
                   └ refused                failed, with the reason
 """
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
 from app.errors import (
+    ChatMovedError,
     DeliveryError,
     DeliveryRetryError,
     DeliveryUncertainError,
@@ -118,6 +121,16 @@ class Deliverer:
                 await outbox.sent(tx, row, self._owner, message_id)
 
     async def _hand_over(self, channel: Channel, row: outbox.Due) -> str:
+        try:
+            return await self._show(channel, row)
+        except ChatMovedError as moved:
+            async with self._store.begin() as tx:
+                await people.move_chat(tx, row.bot_id, row.address.external_id, moved.new_chat_id)
+            log.info("chat:id:moved", chat=row.chat_id)
+            # Ids of messages stay behind: what was shown under the old id cannot be edited, only sent again.
+            return await channel.send(replace(row.address, external_id=moved.new_chat_id), row.content)
+
+    async def _show(self, channel: Channel, row: outbox.Due) -> str:
         if row.provider_message_id is None:
             return await channel.send(row.address, row.content)
         await channel.edit(row.address, row.provider_message_id, row.content)

@@ -16,20 +16,12 @@ from typing import Literal
 import httpx
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, NetworkError, RetryAfter, TelegramError
 
-from app.errors import DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError
+from app.errors import ChatMovedError, DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError
 
 Action = Literal["send", "edit"]
 _GONE = ("chat not found", "user is deactivated", "peer_id_invalid", "bot was kicked", "user not found")
 _THREAD = ("message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid")
 _RETRY_NETWORK_S = 2.0
-
-
-class ChatMovedError(DeliveryError):
-    """The group became a supergroup and has another id now."""
-
-    def __init__(self, new_chat_id: str) -> None:
-        super().__init__()
-        self.new_chat_id = new_chat_id
 
 
 def meaning(error: TelegramError, action: Action) -> DeliveryError:

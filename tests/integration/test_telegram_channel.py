@@ -8,9 +8,15 @@ import pytest
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Button, Content
-from app.errors import ChannelAwayError, DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError
+from app.errors import (
+    ChannelAwayError,
+    ChatMovedError,
+    DeliveryError,
+    DeliveryRetryError,
+    DeliveryUncertainError,
+    RecipientGoneError,
+)
 from app.ports import Channel
-from bots.telegram.faults import ChatMovedError
 from bots.telegram.pace import Pacer
 from bots.telegram.send import TelegramChannel, build_bot
 from tests.fakes.telegram import FloodLimits, Message, TelegramServer, User
