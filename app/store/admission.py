@@ -1,8 +1,8 @@
 """What may train: the consent join. Every query here asks the consent log itself, at this moment, never a cached flag.
 
 A person's prompt is admitted when it was typed in a private chat, is their own words, and memory and personal training
-were allowed both when it was typed and now. A line is admitted unless its feedback was excluded, or the person went
-back on what was learnt from it. Texts are scrubbed afterwards, in `learner/dataset`.
+were allowed both when it was typed and now. A line is admitted unless its feedback was excluded or somebody else's
+words passed on, or the person went back on what was learnt from it. Texts are scrubbed afterwards, in `learner/dataset`.
 """
 
 from collections.abc import Sequence
@@ -87,6 +87,7 @@ _ALLOWED = text(f"select {_BOTH}")
 _LINES_WHERE = """
     m.person_id = :person and m.kind = 'preference' and m.state in ('active', 'graduated')
       and (f.id is null or not (f.excluded or f.quarantined or f.review_state in ('rejected', 'quarantined')))
+      and not coalesce((f.flags ->> 'forwarded')::boolean, false)
       and not exists (select 1 from ladder_decisions d where d.memory_id = m.id and d.rule = :went_back)
 """
 

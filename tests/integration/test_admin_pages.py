@@ -112,6 +112,20 @@ async def test_forwarded_words_are_not_the_person_s_to_show(owner: Admin, world:
     assert "let it simmer" in shown
 
 
+async def test_a_correction_in_somebody_else_s_words_is_not_shown_and_not_approved(
+    owner: Admin, world: World, store: Store
+) -> None:
+    assert "six minutes" in (await owner.get(f"/feedback?state=&item={world.correction}")).text
+    async with store.begin() as tx:
+        await tx.execute(
+            text("""update feedback set flags = '{"forwarded": true}' where id = :id"""), {"id": world.correction}
+        )
+    shown = (await owner.get(f"/feedback?state=&item={world.correction}")).text
+    assert "six minutes" not in shown
+    answer = await owner.post(f"/feedback/{world.correction}", {"decision": "approve", "seen": "new"})
+    assert answer.status == 403
+
+
 async def test_hostile_text_is_text(owner: Admin, world: World) -> None:
     shown = (await owner.get(f"/feedback?state=&item={world.hostile}")).text
     assert "<img src=x" not in shown

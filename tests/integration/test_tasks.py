@@ -571,6 +571,17 @@ async def test_stored_replies_of_the_base_prove_positions(learner: Learner) -> N
     assert found[0].logprobs == (-1.0, -2.0)
 
 
+async def test_a_line_of_somebody_elses_words_is_not_admitted(store: Store) -> None:
+    who = await pupil(store)
+    async with store.begin() as tx:
+        (line,) = await admission.lines(tx, who.person_id)
+        assert len(line.examples) == 1
+        await tx.execute(text("""update feedback set flags = '{"forwarded": false}'"""))
+        assert len(await admission.lines(tx, who.person_id)) == 1
+        await tx.execute(text("""update feedback set flags = '{"forwarded": true}'"""))
+        assert await admission.lines(tx, who.person_id) == []
+
+
 def test_a_training_is_silent_by_a_clock_that_stands_still_while_the_machine_sleeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

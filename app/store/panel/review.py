@@ -135,8 +135,9 @@ NOT_OWN = or_(
     func.coalesce(turns.c.flags["forwarded"].as_boolean(), False),
     func.coalesce(turns.c.flags["automated"].as_boolean(), False),
 )
+_passed_on = func.coalesce(feedback.c.flags["forwarded"].as_boolean(), False)
 # Somebody else's words are in a group's turns, so their reader would need everybody's consent: they are not shown.
-_readable = and_(chats.c.kind == "private", allows_now(feedback.c.person_id, Purpose.HUMAN_REVIEW))
+_readable = and_(chats.c.kind == "private", not_(_passed_on), allows_now(feedback.c.person_id, Purpose.HUMAN_REVIEW))
 _turn_readable = and_(_readable, turns.c.person_id == feedback.c.person_id)
 _vote = (
     select(votes.c.value)
