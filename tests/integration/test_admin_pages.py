@@ -196,6 +196,23 @@ async def test_two_reviewers_do_not_overwrite_each_other(owner: Admin, world: Wo
     assert row["review_state"] == "approved"
 
 
+@pytest.mark.parametrize(("language", "words"), [("en", "chose this class themself"), ("ko", "직접 고른")])
+async def test_the_class_that_a_person_chose_is_not_relabelled(
+    owner: Admin, world: World, store: Store, language: str, words: str
+) -> None:
+    async with store.begin() as tx:
+        await tx.execute(text("update feedback set classified_by = 'person' where id = :id"), {"id": world.correction})
+    await owner.post("/language", {"language": language, "next": "/admin/feedback"})
+    await owner.get("/feedback")
+    address, relabel = f"/feedback/{world.correction}", {"decision": "relabel", "seen": "new"}
+    refused = await owner.post(address, relabel | {"new_class": "one_off"})
+    assert refused.status == 409
+    assert words in refused.text
+    assert (await owner.post(address, relabel | {"new_class": "style"})).status == 200
+    row = await one(store, 'select "class", classified_by from feedback where id = :id', id=world.correction)
+    assert row == {"class": "style", "classified_by": "person"}
+
+
 HALF_DECISIONS = [
     ({"decision": "reject"}, 400),
     ({"decision": "quarantine", "reason": "  "}, 400),

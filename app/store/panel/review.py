@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, func, not_, or_, select, true, update
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, not_, or_, select, true, update
 
 from app.domain.consent import Purpose
 from app.errors import ConflictError, NotFoundError
@@ -18,6 +18,10 @@ from app.store.tables.people import bots, chats
 from app.store.tables.road import turns
 
 SNIPPET = 90
+
+
+class ChosenByPersonError(ConflictError):
+    """The person chose this class themself; a reviewer does not change it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,14 +233,14 @@ async def decide(tx: Tx, feedback_id: UUID, decision: Decision, actor: str) -> M
     Raises:
         NotFoundError: there is no such feedback.
         ConflictError: somebody decided since the reviewer looked.
+        ChosenByPersonError: another class than the one that the person chose.
     """
-    locked = select(feedback.c.review_state, feedback.c["class"], feedback.c.review_reason, feedback.c.quarantined)
-    query = locked.where(feedback.c.id == feedback_id).with_for_update()
-    row = (await tx.execute(query)).mappings().one_or_none()
-    if row is None:
-        raise NotFoundError
+    row = await _locked(tx, feedback_id)
     if row["review_state"] != decision.seen_state:
         raise ConflictError
+    given = decision.feedback_class if decision.feedback_class != row["class"] else None
+    if given and row["classified_by"] == "person":
+        raise ChosenByPersonError
     values: dict[str, object] = {
         "review_state": decision.state,
         "review_reason": decision.reason,
@@ -244,7 +248,16 @@ async def decide(tx: Tx, feedback_id: UUID, decision: Decision, actor: str) -> M
         "reviewed_at": None if decision.state == "new" else func.now(),
         "quarantined": decision.state == "quarantined",
     }
-    if decision.feedback_class:
-        values |= {"class": decision.feedback_class, "classified_by": "reviewer", "confidence": 1.0}
+    if given:
+        values |= {"class": given, "classified_by": "reviewer", "confidence": 1.0}
     await tx.execute(update(feedback).where(feedback.c.id == feedback_id).values(values))
-    return dict(row)
+    return {name: row[name] for name in ("review_state", "class", "review_reason", "quarantined")}
+
+
+async def _locked(tx: Tx, feedback_id: UUID) -> RowMapping:
+    columns = ("review_state", "class", "classified_by", "review_reason", "quarantined")
+    query = select(*(feedback.c[name] for name in columns)).where(feedback.c.id == feedback_id).with_for_update()
+    row = (await tx.execute(query)).mappings().one_or_none()
+    if row is None:
+        raise NotFoundError
+    return row
