@@ -107,21 +107,30 @@ async def _all(tx: Tx, person_id: UUID, statements: tuple[TextClause, ...]) -> N
         await tx.execute(statement, {"person": person_id})
 
 
-# A lane is "<bot>:<channel's own>", of which the chat's id is one part; where a lane does not tell (a press without its
-# message), the account's id inside the raw bytes does.
+# A lane is "<bot>:<channel's own>", of which the chat's id is one part. A press without its message is in a lane that
+# tells no chat; who pressed stands in it as a JSON number of its own, which no text inside of it can imitate.
 _THEIR_UPDATES = """
     exists (select 1 from chats c where c.person_id = :person and c.kind = 'private' and c.bot_id = i.bot_id
               and position(':' || c.external_id || ':' in i.lane || ':') > 0)
-    or exists (select 1 from accounts a where a.person_id = :person and a.bot_id = i.bot_id
-                 and length(a.external_id) >= 5 and i.body is not null
-                 and position(convert_to(a.external_id, 'UTF8') in i.body) > 0)
+    or i.lane = i.bot_id || ':votes:' and exists (
+        select 1 from accounts a where a.person_id = :person and a.bot_id = i.bot_id and i.body is not null
+          and position('"id":' || a.external_id || ',' in replace(encode(i.body, 'escape'), ' ', '')) > 0)
+"""
+# Updates of others that are done may go where they name the account (a quote, a forwarding); those still waiting may not.
+_NAMING_THEM = """
+    i.state not in ('stored', 'claimed')
+    and exists (select 1 from accounts a where a.person_id = :person and a.bot_id = i.bot_id
+                  and length(a.external_id) >= 5 and i.body is not null
+                  and position(convert_to(a.external_id, 'UTF8') in i.body) > 0)
 """
 # The update that asked to forget is still being handled: its row stays for the lane runner, without body and lane.
 _INBOX_NOW = text(f"""
     update inbox i set body = null, error = null, lane = 'forgotten:' || i.id
     where i.state = 'claimed' and ({_THEIR_UPDATES})
 """)  # noqa: S608 - constants of this module
-_INBOX = text(f"delete from inbox i where i.state <> 'claimed' and ({_THEIR_UPDATES})")  # noqa: S608 - the same
+_INBOX = text(f"""
+    delete from inbox i where i.state <> 'claimed' and ({_THEIR_UPDATES} or {_NAMING_THEM})
+""")  # noqa: S608 - the same
 
 _SAID = (
     _INBOX_NOW,

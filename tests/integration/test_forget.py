@@ -34,6 +34,11 @@ async def learner(store: Store, model: ModelServer, tmp_path: Path) -> AsyncIter
         yield made
 
 
+def pressed(account: str, data: str) -> bytes:
+    """A press without its message, as a platform sends it."""
+    return f'{{"callback_query": {{"from": {{"id": {account}, "is_bot": false}}, "data": "{data}"}}}}'.encode()
+
+
 async def everywhere(store: Store, words: str) -> list[str]:
     """Return the tables that hold `words` in any column, as text or as bytes."""
     found = []
@@ -77,7 +82,7 @@ async def canary(store: Store, home: Path) -> Pupil:
         )
         await tx.execute(
             text("insert into inbox (bot_id, lane, body) values (:b, :l, :w)"),
-            {"b": who.bot_id, "l": f"{who.bot_id}:votes:", "w": f"{NAME} pressed {CANARY}".encode()},
+            {"b": who.bot_id, "l": f"{who.bot_id}:votes:", "w": pressed(NAME, CANARY)},
         )
         await tx.execute(
             text("insert into inbox (bot_id, lane, body, state) values (:b, :l, :w, 'claimed')"),
@@ -146,6 +151,31 @@ async def test_a_planted_string_is_nowhere_after_forgetting_everything(
         await receipt(learner.store, "another-code")
     with pytest.raises(NotFoundError):
         await forget_person(learner.store, learner.places.home, who.person_id, "all", "person")
+
+
+async def test_updates_of_others_that_wait_survive_though_they_name_the_account(store: Store, tmp_path: Path) -> None:
+    who, other = await pupil(store, NAME), await pupil(store, "somebody-else")
+    theirs, presses = f"{other.bot_id}:web:{other.external_id}", f"{other.bot_id}:votes:"
+    quote = f"Is {NAME} still here?".encode()
+    rows = {
+        (theirs, "stored", quote): True,
+        (theirs, "done", quote): False,
+        (f"{theirs}:now", "claimed", quote): True,
+        (presses, "stored", pressed("71", f'\\"id\\":{NAME},')): True,
+        (presses, "stored", pressed(NAME, "x")): False,
+        (f"{who.bot_id}:web:{NAME}", "stored", b"mine"): False,
+    }
+    async with store.begin() as tx:
+        await tx.execute(text("delete from inbox"))
+        for lane, state, body in rows:
+            await tx.execute(
+                text("insert into inbox (bot_id, lane, state, body) values (:b, :l, :s, :w)"),
+                {"b": who.bot_id, "l": lane, "s": state, "w": body},
+            )
+    await forget_person(store, tmp_path, who.person_id, "chat", "person")
+    async with store.begin() as tx:
+        left = (await tx.execute(text("select lane, state, body from inbox order by id"))).all()
+    assert [(row.lane, row.state, bytes(row.body)) for row in left] == [row for row, stays in rows.items() if stays]
 
 
 async def test_forgetting_the_chat_keeps_what_was_learnt(learner: Learner) -> None:
