@@ -11,18 +11,20 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, and_, exists, func, or_, select
 
 from app.domain.outgoing import Content, ContentDocument
+from app.store.clock import after
 from app.store.engine import Tx
 from app.store.tables.feedback import examples, feedback, votes
 from app.store.tables.learning import checkpoints, gate_runs, jobs, releases
 from app.store.tables.people import people, sessions
-from app.store.tables.road import outbox, turns
-from app.store.webchat import Visitor
+from app.store.tables.road import inbox, outbox, turns
+from app.store.webchat import CHANNEL, Visitor
 
 # How many of the newest rows the poll looks at: enough for everything that still changes.
 WATCHED_ROWS = 40
+SHORT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,17 @@ async def file_part(tx: Tx, visitor: Visitor, part_id: int) -> Content | None:
     return content if content and content.file_name else None
 
 
+def _claimed(visitor: Visitor) -> ColumnElement[bool]:
+    # Only what keeps its place in the chat can take long, and what is done in a moment needs no sign.
+    lane = f"{visitor.bot_id}:{CHANNEL}:{visitor.chat_external_id}"
+    return exists().where(inbox.c.lane == lane, inbox.c.state == "claimed", inbox.c.received_at < after(-SHORT_S))
+
+
+async def working(tx: Tx, visitor: Visitor) -> bool:
+    """Whether something the visitor sent is being handled at this moment."""
+    return bool(await tx.scalar(select(_claimed(visitor))))
+
+
 async def fingerprint(tx: Tx, visitor: Visitor) -> str:
     """Return a value that changes when something the page shows in its newest conversation changes."""
     recent_turns = (
@@ -233,7 +246,8 @@ async def fingerprint(tx: Tx, visitor: Visitor) -> str:
         .limit(WATCHED_ROWS)
     )
     ended = select(func.count()).where(sessions.c.chat_id == visitor.chat_id, sessions.c.ended_at.is_not(None))
-    seen = [tuple(row) for query in (recent_turns, recent_parts, ended) for row in await tx.execute(query)]
+    busy = select(_claimed(visitor))
+    seen = [tuple(row) for query in (recent_turns, recent_parts, ended, busy) for row in await tx.execute(query)]
     return hashlib.sha256(repr(seen).encode()).hexdigest()
 
 

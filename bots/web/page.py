@@ -9,6 +9,7 @@ from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from app.domain.messages import LANGUAGES, Language, catalogue, pick
+from app.domain.profiles import PROFILES
 from app.errors import NotFoundError
 from app.store import people
 from bots.web.context import CONTEXT
@@ -52,6 +53,7 @@ async def page(request: web.Request) -> web.Response:
             invited=context.settings.beyond_loopback,
             name=identity.name if identity else "Mentee",
             switches=switches(context.settings),
+            base=PROFILES.get(context.settings.model),
         )
     )
     return web.Response(

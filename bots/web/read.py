@@ -33,9 +33,18 @@ async def messages(request: web.Request) -> web.Response:
     number, after = _number(request, "conversation"), _number(request, "after") or 0
     async with context.store.begin() as tx:
         shown = await webchat_read.conversation(tx, visitor, number)
+        working = await webchat_read.working(tx, visitor)
     items = [item for item in items_of(shown) if _position(item) > after]
     older = shown.number - 1 if shown.number > 1 else None
-    return web.json_response({"conversation": shown.number, "current": shown.current, "older": older, "items": items})
+    return web.json_response(
+        {
+            "conversation": shown.number,
+            "current": shown.current,
+            "older": older,
+            "working": working,
+            "items": items,
+        }
+    )
 
 
 def _number(request: web.Request, name: str) -> int | None:

@@ -10,6 +10,8 @@ import * as welcome from "./welcome.js";
 import { language, onLanguage, say, speak } from "./words.js";
 
 const known = document.documentElement.dataset.known === "yes";
+const speaksKorean = document.documentElement.dataset.languages.split(" ").includes("ko");
+const HANGUL = /[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]/;
 const loaded = new Map(); // conversation -> items
 const liveTexts = new Map(); // turn -> text so far
 const votes = new Map(); // turn -> value, until the gateway says the same
@@ -18,6 +20,7 @@ const BUSY_MS = 8000;
 let current = 1;
 let oldest = 1;
 let lastPosition = 0;
+let working = false; // whether the gateway is busy with something the person sent
 let reading = null;
 let again = false;
 
@@ -56,6 +59,8 @@ function fail(failure) {
   else toast(say(`error.${failure.code}`));
 }
 
+const isOpen = (item) => item.kind === "pending" && ["waiting", "generating"].includes(item.turn.state);
+
 /** Everything to show, oldest first: loaded conversations with a line between them, then what is not stored yet. */
 function items() {
   const found = [];
@@ -69,14 +74,19 @@ function items() {
     const at = found.findIndex((other) => other.position > item.position);
     found.splice(at < 0 ? found.length : at, 0, item);
   }
+  if (working && !found.some(isOpen)) found.push({ kind: "working", who: "bot" });
   const onlyDividers = found.every((item) => item.kind === "divider");
   return onlyDividers && oldest === current ? [] : found;
 }
 
-/** Mark the last part of each reply: it alone carries the votes. */
+/** Mark the last part of each reply, which alone carries the votes, and the first words that the model cannot read. */
 function marked(found) {
   const last = new Map(found.filter((item) => item.turn && item.kind === "reply").map((item) => [item.turn.id, item.id]));
-  return found.map((item) => (last.get(item.turn?.id) === item.id ? { ...item, last: true } : item));
+  const foreign = speaksKorean ? null : found.find((item) => item.who === "you" && HANGUL.test(item.text ?? ""));
+  return found.map((item) => {
+    if (item === foreign) return { ...item, foreign: true };
+    return last.get(item.turn?.id) === item.id ? { ...item, last: true } : item;
+  });
 }
 
 function draw() {
@@ -85,10 +95,14 @@ function draw() {
   const found = marked(items()).map((item) => (item.turn ? { ...item, shown_vote: acts.voteOf(item.turn), busy: (item.buttons ?? []).flat().some((b) => busy.has(b.data)) } : { ...item, busy: (item.buttons ?? []).flat().some((b) => busy.has(b.data)) }));
   timeline.draw(found, acts);
   $("earlier").hidden = oldest <= 1;
-  const writing = found.some((item) => item.kind === "pending" && ["waiting", "generating"].includes(item.turn.state));
+  const writing = found.some(isOpen);
   $("stop").hidden = !writing;
   $("send").hidden = writing;
-  if (atEnd) scroll.scrollTop = scroll.scrollHeight;
+  if (atEnd) toEnd();
+}
+
+function toEnd() {
+  $("scroll").scrollTop = $("scroll").scrollHeight;
 }
 
 async function read() {
@@ -114,6 +128,7 @@ async function readNow() {
     loaded.clear();
   }
   loaded.set(current, page.items);
+  working = page.working;
   lastPosition = Math.max(lastPosition, ...page.items.map((item) => item.position));
   for (const item of page.items) {
     if (!item.turn) continue;
@@ -125,13 +140,15 @@ async function readNow() {
 }
 
 async function readEarlier() {
-  if (oldest <= 1) return;
+  const wanted = oldest - 1;
+  if (wanted < 1) return;
   const scroll = $("scroll");
   const fromEnd = scroll.scrollHeight - scroll.scrollTop;
   await attempt(async () => {
-    const page = await get(`messages?conversation=${oldest - 1}`);
-    oldest -= 1;
-    loaded.set(oldest, page.items);
+    const page = await get(`messages?conversation=${wanted}`);
+    if (oldest !== wanted + 1) return; // a second tap, or a new conversation, was faster
+    oldest = wanted;
+    loaded.set(wanted, page.items);
     draw();
     scroll.scrollTop = scroll.scrollHeight - fromEnd;
   });
@@ -160,7 +177,7 @@ function listen() {
     const scroll = $("scroll");
     const atEnd = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 120;
     if (!timeline.live(turn, text)) read();
-    if (atEnd) scroll.scrollTop = scroll.scrollHeight;
+    if (atEnd) toEnd();
   });
 }
 
@@ -188,7 +205,7 @@ async function choose(chosen) {
 
 function wireChat() {
   panel.wire();
-  composer.wire(draw, () => ({ position: lastPosition + 0.5, conversation: current }));
+  composer.wire(draw, toEnd, () => ({ position: lastPosition + 0.5, conversation: current }));
   onLanguage(draw);
   $("new").addEventListener("click", () => attempt(() => command("new")));
   $("stop").addEventListener("click", () => attempt(() => command("stop")));
@@ -221,7 +238,7 @@ async function begin() {
   if (known) {
     wireChat();
     await read();
-    $("scroll").scrollTop = $("scroll").scrollHeight;
+    toEnd();
     listen();
   } else {
     welcome.wire();

@@ -9,6 +9,7 @@ const RETRY_MS = 4000;
 const mine = new Map(); // id -> { update, state: sending | failed | accepted, code, position, conversation }
 let correcting = null;
 let changed = () => {};
+let written = () => {};
 
 /** What the person wrote here and the conversation does not show yet, as items of the timeline. */
 export function unsaved(stored, conversation) {
@@ -30,6 +31,7 @@ export function settle(texts) {
 export function put(update, position, conversation) {
   mine.set(update.id, { update, state: "sending", code: null, position, conversation });
   changed();
+  written();
   return deliver(update.id);
 }
 
@@ -96,8 +98,10 @@ function fit() {
   field.style.height = `${Math.min(field.scrollHeight, window.innerHeight * 0.4)}px`;
 }
 
-export function wire(onChange, place) {
+/** Wire the field: `onChange` draws, `onWritten` follows each new message of the person's own, `place` says where it belongs. */
+export function wire(onChange, onWritten, place) {
   changed = onChange;
+  written = onWritten;
   const field = $("text");
   const submit = () => {
     const text = field.value;
@@ -111,7 +115,8 @@ export function wire(onChange, place) {
   };
   field.addEventListener("input", fit);
   field.addEventListener("keydown", (event) => {
-    const byHand = window.matchMedia("(pointer: fine)").matches;
+    // Only a touch keyboard keeps Enter for new lines; a machine that reports no pointer has real keys.
+    const byHand = !window.matchMedia("(pointer: coarse)").matches;
     // While a syllable is being composed, Enter belongs to the input method.
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing && byHand) {
       event.preventDefault();

@@ -90,7 +90,7 @@ function roadOf(line) {
     const words = say(`memory.${name}`, { done: Math.min(done, needed), needed });
     return h("label", { class: done >= needed ? "reached" : "" }, h("meter", { min: 0, max: needed, value: Math.min(done, needed) }), words);
   });
-  return h("div", { class: "road", role: "group", "aria-label": say("memory.progress") }, ...steps);
+  return h("div", { class: "road", role: "group", "aria-label": say("memory.progress") }, h("span", {}, say("memory.progress")), ...steps);
 }
 
 async function undoLine(button, id) {

@@ -46,6 +46,7 @@ function keyOf(item) {
   if (item.local) return `you:${item.id}`;
   if (item.kind === "divider") return `divider:${item.number}`;
   if (item.kind === "pending") return `pending:${item.turn.id}`;
+  if (item.kind === "working") return "working";
   if (item.who === "you") return item.client_id ? `you:${item.client_id}` : `words:${item.position}:${item.about}`;
   return `part:${item.id}`;
 }
@@ -62,6 +63,7 @@ function keepOpen(old, fresh) {
 function elementOf(item, acts) {
   if (item.kind === "divider") return h("p", { class: "divider" }, say(item.now ? "conversation.now" : "conversation", item));
   if (item.who === "you") return mine(item, acts);
+  if (item.kind === "working") return working();
   return item.kind === "pending" ? pending(item, acts) : theirs(item, acts);
 }
 
@@ -70,7 +72,8 @@ function mine(item, acts) {
     ? h("p", { class: "quiet" }, say("unkept"))
     : h("p", { class: "plain-text", dir: "auto" }, item.text);
   const note = item.about || item.kind === "correction" ? h("small", { class: "tag" }, say("correction")) : null;
-  return h("article", { class: "message mine", "aria-label": say("you.said") }, h("div", { class: "bubble" }, note, words), stateOf(item, acts));
+  return h("article", { class: "message mine", "aria-label": say("you.said") }, h("div", { class: "bubble" }, note, words), stateOf(item, acts),
+    item.foreign ? h("p", { class: "state" }, say("model.english")) : null);
 }
 
 function stateOf(item, acts) {
@@ -80,13 +83,20 @@ function stateOf(item, acts) {
     h("button", { type: "button", class: "link", onclick: () => acts.resend(item.id) }, say("state.resend")));
 }
 
+const dots = (label, hidden) =>
+  h("p", { class: "dots", role: "status", "aria-label": say(label), hidden }, h("i"), h("i"), h("i"));
+
+/** Nothing is being written yet, but the gateway is busy with what was said last. */
+const working = () =>
+  h("article", { class: "message theirs working", "aria-busy": "true" },
+    h("div", { class: "bubble" }, dots("working", false)), h("p", { class: "state" }, say("working")));
+
 function pending(item, acts) {
   const open = item.turn.state === "waiting" || item.turn.state === "generating";
   const bubble = h("div", { class: "bubble" });
   if (open) {
     const text = acts.liveText(item.turn.id);
-    const dots = h("p", { class: "dots", role: "status", "aria-label": say("typing"), hidden: Boolean(text) }, h("i"), h("i"), h("i"));
-    bubble.append(dots, h("p", { class: "live plain-text", dir: "auto", hidden: !text }, text));
+    bubble.append(dots("typing", Boolean(text)), h("p", { class: "live plain-text", dir: "auto", hidden: !text }, text));
   } else {
     bubble.append(h("p", { class: "quiet" }, say(item.turn.state === "failed" ? "lost" : item.turn.state === "stopped" ? "stopped" : "unkept")));
   }
@@ -117,7 +127,10 @@ function toolbar(item, acts) {
   const bar = h("div", { class: "bar" });
   if (turn.state !== "failed" && item.html !== undefined) {
     bar.append(vote(turn, 1, "up", acts), vote(turn, -1, "down", acts));
-    bar.append(tool("correct", "pen", () => acts.correct(item)));
+    bar.append(tool("correct", "pen", () => {
+      acts.correct(item);
+      bar.scrollIntoView({ block: "nearest" }); // the line above the text field takes room from the conversation
+    }));
   }
   bar.append(tool("again", "again", () => acts.again(turn.id)));
   bar.append(author(turn));
