@@ -30,7 +30,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Awaiting:
-    """What the dialogue waits for in a chat: the kind of the next message and the rows it is about."""
+    """What the dialogue waits for in a chat: the kind of the next message and the rows it is about.
+
+    Kinds: `correction`, `example`, and `example_again` after an example that did not follow its own line.
+    """
 
     kind: str
     turn_id: str | None = None

@@ -14,6 +14,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "c": (),  # correct a turn
     "n": (),  # "no, that was a new question": not a correction
     "w": ("y", "n"),  # a rewrite fits, or none does
+    "e": ("no",),  # write no example
     "m": ("undo",),  # take a memory line back
     "k": ("keep", "back"),  # keep a release, or go back
     "t": (),  # answer a turn again
@@ -23,7 +24,7 @@ VERBS: dict[str, tuple[str, ...]] = {
 }
 
 # Buttons that begin a reply, or change what the next message means, keep their place in the chat; the others overtake.
-IN_ORDER = frozenset({"c", "n", "r", "t", "w", "f"})
+IN_ORDER = frozenset({"c", "e", "n", "r", "t", "w", "f"})
 
 
 @dataclass(frozen=True, slots=True)

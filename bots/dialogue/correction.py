@@ -6,6 +6,7 @@ words ─► class ─► ladder ─► memory line ─► rewrites ─► offer
                     └ nothing to do ─► an honest sentence
 """
 
+from dataclasses import replace
 from uuid import UUID
 
 from app.domain.consent import Purpose
@@ -27,6 +28,7 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
 LIVING = frozenset({"active", "graduated"})
+EXAMPLES = frozenset({"example", "example_again"})
 REASON_KEYS = ("fact", "style", "once", "topic")
 
 
@@ -102,6 +104,10 @@ def _new_question(room: Room, feedback_id: UUID) -> Button:
     return Button(room.say("button_new_question"), Press("n", short_id(feedback_id)).data())
 
 
+def _never_mind(room: Room) -> Button:
+    return Button(room.say("button_never_mind"), Press("e", "", "no").data())
+
+
 def _nothing_learnt(room: Room, judged: Judged, words: str) -> Content:
     if judged.decision.rule == "no_memory_consent":
         allow = Button(room.say("button_allow"), Press("s", Purpose.MEMORY.value, "1").data())
@@ -133,7 +139,7 @@ async def offer_next(tx: Tx, room: Room, turn: Turn, line: MemoryLine, feedback_
     if rewrite is None:
         awaiting = Awaiting("example", turn_id=str(turn.id), memory_id=str(line.id), feedback_id=str(feedback_id))
         await people.set_awaiting(tx, room.chat.id, awaiting)
-        await room.tell(tx, room.say(ask_key))
+        await room.tell(tx, Content(room.say(ask_key), ((_never_mind(room),),)))
         return
     row = short_id(rewrite.id)
     yes = Button(room.say("button_yes_like_this"), Press("w", row, "y").data())
@@ -159,7 +165,10 @@ async def settle(tx: Tx, parts: Parts, room: Room, rewrite_id: UUID, choice: str
 
 
 async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, text: str) -> bool:
-    """Take the reply that a person wrote the way they want it; False when its line was taken back or forgotten."""
+    """Take the reply that a person wrote the way they want it; False when its line was taken back or forgotten.
+
+    One that does not follow the line itself would teach the opposite: it is asked for once more, then left.
+    """
     await people.set_awaiting(tx, room.chat.id, None)
     try:
         line = await memory.access_line(tx, room.person_id, UUID(awaiting.memory_id))
@@ -168,10 +177,26 @@ async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, 
         return False
     if not _teachable(room, line):
         return False
-    if line.checker and fits(line, text) is False:
-        await room.tell(tx, room.say("example_not_fitting", line=line.text))
+    if fits(line, text) is False:
+        await _refuse_example(tx, room, awaiting, line)
+        return True
     await _keep_example(tx, parts, room, line, Example(turn.user_text or "", text, turn.reply_text, "written"), turn)
     return True
+
+
+async def _refuse_example(tx: Tx, room: Room, awaiting: Awaiting, line: MemoryLine) -> None:
+    if awaiting.kind == "example_again":
+        await room.tell(tx, room.say("example_given_up", line=line.text))
+        return
+    await people.set_awaiting(tx, room.chat.id, replace(awaiting, kind="example_again"))
+    await room.tell(tx, Content(room.say("example_not_fitting", line=line.text), ((_never_mind(room),),)))
+
+
+async def stop_asking(tx: Tx, room: Room) -> None:
+    """Wait for no example any more: the next message is a message again."""
+    if room.chat.awaiting and room.chat.awaiting.kind in EXAMPLES:
+        await people.set_awaiting(tx, room.chat.id, None)
+        await room.tell(tx, room.say("example_not_needed"))
 
 
 async def _keep_example(tx: Tx, parts: Parts, room: Room, line: MemoryLine, example: Example, turn: Turn) -> None:

@@ -60,7 +60,7 @@ async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: Message
         await work.done(tx)
         return True
     waiting = room.chat.awaiting
-    if waiting and waiting.kind == "example" and not await _replied_to(tx, room, event):
+    if waiting and waiting.kind in correction.EXAMPLES and not await _replied_to(tx, room, event):
         taken = await correction.written_example(tx, parts, room, waiting, text)
         if taken:
             await work.done(tx)

@@ -22,6 +22,8 @@ from bots.dialogue.room import Room
 log = Log(__name__)
 # What may be pressed where others read along; the rest is one person's own affair.
 IN_GROUPS = frozenset({"v", "t", "x"})
+# What takes long and is asked once: its buttons go before the work begins.
+SETTLED_AT_ONCE = frozenset({"r", "n"})
 VALUES = {"u": 1, "d": -1, "0": 0}
 Step = Callable[[Tx, Parts, Room, Press, PressEvent], Awaitable[None]]
 
@@ -34,6 +36,9 @@ async def on_press(parts: Parts, room: Room, event: PressEvent, work: Work) -> N
             await _in_private(parts, room, work)
             return
         if press.verb in SLOW:
+            if press.verb in SETTLED_AT_ONCE:
+                async with parts.store.begin() as tx:
+                    await _take_buttons_off(tx, room, event)
             await SLOW[press.verb](parts, room, press, work)
             return
         async with parts.store.begin() as tx:
@@ -70,6 +75,11 @@ async def _settle(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEv
     await _take_buttons_off(tx, room, event)
 
 
+async def _no_example(tx: Tx, _parts: Parts, room: Room, _press: Press, event: PressEvent) -> None:
+    await correction.stop_asking(tx, room)
+    await _take_buttons_off(tx, room, event)
+
+
 async def _undo_line(tx: Tx, _parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
     line = await memory.access_line(tx, room.person_id, press.row)
     if await personal.take_line_back(tx, room, line):
@@ -92,9 +102,11 @@ async def _stop(_tx: Tx, parts: Parts, room: Room, _press: Press, _event: PressE
 
 
 async def _take_buttons_off(tx: Tx, room: Room, event: PressEvent) -> None:
-    """Show that a question is settled: the message stays, its buttons go."""
-    if event.message_id and (shown := await outbox.content_of(tx, room.chat.id, event.message_id)):
-        await outbox.replace(tx, room.chat.id, event.message_id, Content(shown.text))
+    """Show that a question is settled: the message stays, its buttons go, wherever the same button was pressed."""
+    message_id = event.message_id or await outbox.message_with(tx, room.chat.id, event.data)
+    shown = await outbox.content_of(tx, room.chat.id, message_id) if message_id else None
+    if message_id and shown and shown.buttons:
+        await outbox.replace(tx, room.chat.id, message_id, Content(shown.text))
 
 
 async def _reason(parts: Parts, room: Room, press: Press, work: Work) -> None:
@@ -172,6 +184,7 @@ QUICK: dict[str, Step] = {
     "v": _vote,
     "c": _ask_words,
     "w": _settle,
+    "e": _no_example,
     "m": _undo_line,
     "k": _release,
     "s": _switch,

@@ -242,6 +242,40 @@ async def awaiting_example(visitor: Visitor, model: ModelServer) -> None:
     model.reply_with(lambda call: f"You said: {call.last_user}")
 
 
+async def test_an_awaited_example_can_be_declined(running: Road, remembering: Visitor, model: ModelServer) -> None:
+    await awaiting_example(remembering, model)
+    asked = await remembering.offered("Write the reply the way you want it", "Never mind")
+    await remembering.press(button(asked, "Never mind"), asked["message_id"])
+    await remembering.told("no example then")
+    assert "You said: What is coffee?" in (await remembering.ask("What is coffee?"))["plain"]
+    assert await running.rows("select 1 from examples") == []
+    (line,) = await running.rows("select state from memory_lines")
+    assert line["state"] == "active"
+
+
+async def test_an_example_that_breaks_its_line_is_asked_for_once_more_and_never_kept(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    await awaiting_example(remembering, model)
+    await remembering.say("Tea is a leaf.")
+    await remembering.offered("does not follow", "Never mind")
+    await remembering.say("Tea is green.")
+    await remembering.told("stays without an example")
+    assert await running.rows("select 1 from examples") == []
+    assert "You said: What is coffee?" in (await remembering.ask("What is coffee?"))["plain"]
+
+
+async def test_an_example_that_fits_at_the_second_try_is_kept(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    await awaiting_example(remembering, model)
+    await remembering.say("Tea is a leaf.")
+    await remembering.told("does not follow")
+    await remembering.say("차는 잎이에요.")
+    await remembering.told("This is now the example")
+    assert await running.rows("select good from examples") == [{"good": "차는 잎이에요."}]
+
+
 @pytest.mark.parametrize("way", ["undo", "withdraw", "forget"])
 async def test_no_example_is_awaited_for_a_line_that_is_gone(
     running: Road, remembering: Visitor, model: ModelServer, way: str
