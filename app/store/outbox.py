@@ -69,6 +69,14 @@ async def content_of(tx: Tx, chat_id: UUID, message_id: str) -> Content | None:
     return Content.of(cast("ContentDocument", found)) if found else None
 
 
+async def message_with(tx: Tx, chat_id: UUID, data: str) -> str | None:
+    """Return the newest message of this chat that offers the button `data`, once it was sent."""
+    offered = outbox.c.content["buttons"].contains([[{"data": data}]])
+    query = select(outbox.c.provider_message_id).where(outbox.c.chat_id == chat_id, offered)
+    found: str | None = await tx.scalar(query.order_by(outbox.c.id.desc()).limit(1))
+    return found
+
+
 async def last_part(tx: Tx, turn_id: UUID) -> tuple[int, Content] | None:
     """Return number and content of a reply's last part, where its buttons are."""
     query = (

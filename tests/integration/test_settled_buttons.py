@@ -1,0 +1,56 @@
+"""What is settled offers no buttons any more, and what takes long shows that it is under way."""
+
+import asyncio
+
+from tests.fakes.model import ModelServer, faults
+from tests.integration.test_memory import LINE, dislike
+from tests.support.road import Item, Visitor, button
+
+
+def _without_buttons(words: str, items: list[Item]) -> bool:
+    return any(words in i.get("plain", "") and i["buttons"] == [] for i in items)
+
+
+async def _kept(visitor: Visitor) -> Item:
+    await visitor.allow("memory")
+    await dislike(visitor)
+    await visitor.say(LINE)
+    return await visitor.offered("I'll keep this in mind", "Undo")
+
+
+async def test_a_line_taken_back_in_the_panel_offers_no_undo_in_the_conversation(visitor: Visitor) -> None:
+    kept = await _kept(visitor)
+    await visitor.press(button(kept, "Undo"))  # as the panel does it: without naming a message
+    await visitor.wait(lambda items: _without_buttons("I'll keep this in mind", items))
+
+
+async def test_a_new_question_is_told_once(visitor: Visitor) -> None:
+    kept = await _kept(visitor)
+    await visitor.press(button(kept, "new question"), kept["message_id"])
+    await visitor.wait(lambda items: _without_buttons("I'll keep this in mind", items))
+
+
+async def test_a_chosen_reason_cannot_be_chosen_again(visitor: Visitor) -> None:
+    await dislike(visitor)
+    asked = await visitor.offered("What was wrong?", "Just this time")
+    await visitor.press(button(asked, "Just this time"), asked["message_id"])
+    await visitor.wait(lambda items: _without_buttons("What was wrong?", items))
+
+
+async def _working(visitor: Visitor) -> bool:
+    async with visitor.session.get(f"{visitor.base}/chat/api/messages") as answer:
+        return bool((await answer.json())["working"])
+
+
+async def test_a_correction_that_is_worked_on_shows(visitor: Visitor, model: ModelServer) -> None:
+    await visitor.allow("memory")
+    await dislike(visitor)
+    assert not await _working(visitor)
+    model.always(faults.Slow(first_token_s=2.5))
+    await visitor.say(LINE)
+    await visitor.told("I'll keep this in mind")
+    async with asyncio.timeout(10):
+        while not await _working(visitor):
+            await asyncio.sleep(0.05)
+        while await _working(visitor):
+            await asyncio.sleep(0.05)
