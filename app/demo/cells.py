@@ -65,6 +65,14 @@ class Cells:
         policy = found.adapter if found else self.base
         return Served(policy, identity.prompt, lines, _salt(str(person_id), policy))
 
+    async def system(self, bot_id: UUID) -> str:
+        """Return what the model is told about a bot."""
+        async with self._installation.store.begin() as tx:
+            identity = await people.identity(tx, bot_id)
+        if identity is None:
+            raise DemoError("the bot has no identity")
+        return identity.prompt
+
     async def with_memory(self, person_id: UUID, system: str) -> Served:
         """Return the base with everything the person asked to be remembered, learnt or not."""
         async with self._installation.store.begin() as tx:

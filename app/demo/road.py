@@ -74,9 +74,7 @@ class Road:
         """Take the first wish that the base does not meet by itself; one that it meets would measure nothing."""
         async with self._stage("base_rate") as now:
             bot_id = await self._watch.value("select id from bots where channel = 'web'")
-            self._system = await self._watch.value(
-                "select system_prompt from bot_identities where bot_id = $1 order by version desc limit 1", bot_id
-            )
+            self._system = await self._cells.system(bot_id)
             judges = {wish.family: wish.holds for wish in self._plot.wishes}
             rates = await self._cells.rates(self._cells.plain(self._system), self._plot.calibration, judges)
             wish = next((w for w in self._plot.wishes if rates[w.family] < HIGHEST_BASE_RATE), None)

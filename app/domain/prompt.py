@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
-from app.domain.memory import MemoryLine
+from app.domain.memory import Example, MemoryLine
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 # A token is at least this many UTF-8 bytes on average for the tokenizers we serve; used only to window history.
 BYTES_PER_TOKEN = 3.0
 MAX_EXAMPLES_PER_LINE = 2
@@ -54,9 +54,23 @@ def system_text(identity_prompt: str, memory: Sequence[MemoryLine]) -> str:
 
 
 def example_messages(memory: Sequence[MemoryLine]) -> list[ChatMessage]:
-    """Return the lines' approved examples as earlier exchanges."""
-    pairs = [example for line in memory for example in line.examples[-MAX_EXAMPLES_PER_LINE:]]
-    return [message for pair in pairs for message in exchange(pair.prompt, pair.good)]
+    """Return the lines' approved examples as earlier exchanges, an only one twice: once is not yet a pattern."""
+    pairs = [(line, example) for line in memory for example in _shown(line)]
+    return [m for line, pair in pairs for m in exchange(reminded(pair.prompt, (line,)), pair.good)]
+
+
+def _shown(line: MemoryLine) -> Sequence[Example]:
+    shown = line.examples[-MAX_EXAMPLES_PER_LINE:]
+    return shown * MAX_EXAMPLES_PER_LINE if len(shown) == 1 else shown
+
+
+def reminded(message: str, memory: Sequence[MemoryLine]) -> str:
+    """Return a message with the lines that examples show beneath it, as it stood beneath theirs.
+
+    Measured on the bundled model (16 prompts, one written example, temperature 0.7): line in the system prompt and the
+    example once 0.25; example twice 0.56; line beneath each message 0.56; both 0.94.
+    """
+    return "\n\n".join([message, *(line.text for line in memory if line.examples)])
 
 
 def exchange(user: str, reply: str) -> list[ChatMessage]:
@@ -81,6 +95,7 @@ def build(
         message: the new message.
         budget_tokens: the model's context less the longest reply.
     """
+    message = reminded(message, memory)
     head = [ChatMessage(role="system", content=system_text(identity_prompt, memory)), *example_messages(memory)]
     spent = sum(estimate_tokens(m["content"]) for m in head) + estimate_tokens(message)
     kept: list[ChatMessage] = []

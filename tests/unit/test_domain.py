@@ -47,13 +47,24 @@ def test_history_is_windowed_by_whole_turns_and_memory_stays() -> None:
     texts = [m["content"] for m in messages]
     assert texts[0].startswith("You help.")
     assert "Be brief." in texts[0]
-    assert texts[1:3] == ["hi", "Hi!"]
-    assert texts[-1] == "and now?"
+    # Once is not yet a pattern: the only example stands there twice, the line beneath each request as beneath the last.
+    assert texts[1:5] == ["hi\n\nBe brief.", "Hi!"] * 2
+    assert texts[-1] == "and now?\n\nBe brief."
     assert texts[-2] == "answer 9"
     kept = [t for t in texts if t.startswith("answer")]
     assert 0 < len(kept) < 10
     assert kept == [f"answer {n}" for n in range(10 - len(kept), 10)]
     assert [m["role"] for m in messages[1:]] == ["user", "assistant"] * ((len(messages) - 2) // 2) + ["user"]
+
+
+def test_a_line_without_an_example_stands_in_the_system_prompt_alone() -> None:
+    shown = (Example("hi", "Hi!"), Example("ho", "Ho!"))
+    fact = MemoryLine(uuid.uuid4(), uuid.uuid4(), "fact", "I like tea.", "active", 0, 0, 0)
+    wish = MemoryLine(uuid.uuid4(), uuid.uuid4(), "preference", "Be brief.", "active", 0, 0, 0, shown)
+    texts = [m["content"] for m in build("You help.", [fact, wish], [], "and now?", budget_tokens=600)]
+    assert "I like tea." in texts[0]
+    assert texts[1:] == ["hi\n\nBe brief.", "Hi!", "ho\n\nBe brief.", "Ho!", "and now?\n\nBe brief."]
+    assert build("You help.", [fact], [], "and now?", budget_tokens=600)[-1]["content"] == "and now?"
 
 
 @given(st.text())
