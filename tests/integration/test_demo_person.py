@@ -84,7 +84,7 @@ async def test_what_is_said_again_gives_the_same_line_another_example(
     await person.consent()
     await person.first_words()
     await person.second_words()
-    assert person.story.offered == 2
+    assert person.story.offered == 3  # a rewrite each time, and a mended one
     assert person.story.examples == ["approved", "written"]
     assert len(await gateway.rows("select 1 from memory_lines")) == 1
     assert len(await gateway.rows("select 1 from examples")) == 2
@@ -99,7 +99,7 @@ async def test_a_model_that_never_follows_is_shown_how_and_keeps_failing(
     await person.consent()
     await person.first_words()
     await person.second_words()
-    assert person.story.examples == ["written", "written"]
+    assert person.story.examples == ["approved", "written"]  # the first is its own reply, mended
     await person.talk_until(lambda: _trains(gateway))
     (decision,) = await gateway.rows("select rule from ladder_decisions where rung = 'adapter'")
     assert decision["rule"] == "keeps_failing"
