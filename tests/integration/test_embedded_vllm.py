@@ -15,7 +15,7 @@ from app.embedded import model, vllm
 from app.embedded.parts import Command, Home, Part, free_port
 from app.ports import Sampling
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.slow, pytest.mark.timeout(900)]
 
 BASE = profile("smollm2-135m")
 SLOTS = 2

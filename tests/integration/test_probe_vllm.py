@@ -58,12 +58,14 @@ async def test_one_slot_without_the_guard_is_refused(tmp_path: Path) -> None:
     assert report.different >= 8  # every base reply of both rounds
 
 
+@pytest.mark.nightly
 async def test_more_slots_without_the_guard_are_refused_once_they_were_used(tmp_path: Path) -> None:
     model_dir = model.ensure(HOME, BASE)
     async with server(model_dir, 2, UNGUARDED) as client:
         assert not (await probe(client, model_dir, tmp_path)).passed
 
 
+@pytest.mark.nightly
 async def test_the_server_as_we_start_it_passes_and_lets_go_of_weights(tmp_path: Path) -> None:
     model_dir = model.ensure(HOME, BASE)
     async with server(model_dir, vllm.LORA_SLOTS, {}) as client:
