@@ -7,7 +7,7 @@ from app.admin.visit import Route
 ROUTES: tuple[Route, ...] = (
     Route("GET", "", entry.root, Right.PUBLIC),
     Route("GET", "/static/{name}", entry.static, Right.PUBLIC, ("v",)),
-    Route("GET", "/login", entry.login_form, Right.PUBLIC, ("next",)),
+    Route("GET", "/login", entry.login_form, Right.PUBLIC, ("next", "saved")),
     Route("POST", "/login", entry.login, Right.PUBLIC, ("login", "password", "next")),
     Route("GET", "/link/{token}", entry.link_form, Right.PUBLIC),
     Route("POST", "/link/{token}", entry.link, Right.PUBLIC, ("login", "password")),

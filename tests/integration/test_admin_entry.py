@@ -40,7 +40,7 @@ async def test_the_first_admin_comes_by_a_link_that_works_once(store: Store, adm
     assert (await admin.get(f"/link/{token}")).status == 200
     assert (await admin.get(f"/link/{token}")).status == 200, "looking does not spend it"
     made = await admin.post(f"/link/{token}", {"login": " Mina ", "password": PASSWORD})
-    assert made.path == "/admin/login"
+    assert made.path == "/admin/login?saved=yes"
     home = await admin.post("/login", {"login": "mina", "password": PASSWORD})
     assert (home.status, home.path) == (200, "/admin/")
     again = await admin.post(f"/link/{token}", {"login": "eve", "password": PASSWORD})
@@ -65,7 +65,8 @@ async def test_weak_passwords_are_refused_and_the_link_stays_good(store: Store, 
         token = await create_admin_link(store, "first_admin")
         await admin.get(f"/link/{token}")
         assert (await admin.post(f"/link/{token}", {"login": "the-owner", "password": password})).status == 400
-        assert (await admin.post(f"/link/{token}", {"login": "the-owner", "password": PASSWORD})).path == "/admin/login"
+        done = await admin.post(f"/link/{token}", {"login": "the-owner", "password": PASSWORD})
+        assert done.path == "/admin/login?saved=yes"
 
 
 async def test_a_reset_ends_every_session(store: Store, panel: PanelServer, admin: Admin) -> None:

@@ -1,5 +1,6 @@
 """What the panel draws: figures, charts, other people's text, addresses, static files."""
 
+import inspect
 import re
 from pathlib import Path
 from typing import get_args
@@ -13,6 +14,7 @@ from app.admin.assets import HTMX, HTMX_SRI, integrity_of, load_assets
 from app.admin.forms import own_path
 from app.admin.hostile import said_diff, shown
 from app.admin.words import Words
+from app.domain import ladder
 from app.domain.diff import word_diff
 from app.domain.feedback import FeedbackClass
 from app.store.tables import admin, feedback, learning, people
@@ -154,3 +156,14 @@ def test_every_finding_of_the_learner_has_a_sentence() -> None:
     }
     assert len(keys) > 15
     assert [key for key in keys if not spoken.knows(key)] == []
+
+
+def test_every_rule_of_the_ladder_has_words() -> None:
+    rules = set(re.findall(r'Rung\.\w+(?: if allowed else Rung\.NOTHING)?, "(\w+)"', inspect.getsource(ladder)))
+    rules |= set(re.findall(r'"(\w+)" if .+? else "(\w+)"', inspect.getsource(ladder.decide_feedback))[0])
+    rules |= {"fact_needs_several_people", "no_shared_consent", "one_sentence_says_it", "no_memory_consent"}
+    rules |= {ladder.NEEDS_A_CHECK, *(f"class_{kind}" for kind in ("one_off", "topic_change", "abuse", "praise"))}
+    assert len(rules) == 18
+    for language in ("en", "ko"):
+        for rule in rules:
+            assert Words(language).word("rule", rule) != rule

@@ -28,7 +28,7 @@ async def login_form(visit: Visit) -> web.StreamResponse:
     target = own_path(visit.fields.raw("next") or f"{PREFIX}/")
     if visit.admin:
         return visit.to(target)
-    return await _login_page(visit, target)
+    return await _login_page(visit, target, saved=visit.fields.choice("saved", ("yes",)) == "yes")
 
 
 async def login(visit: Visit) -> web.StreamResponse:
@@ -49,11 +49,13 @@ async def login(visit: Visit) -> web.StreamResponse:
     return response
 
 
-async def _login_page(visit: Visit, target: str, error: MenteeError | None = None) -> web.Response:
+async def _login_page(
+    visit: Visit, target: str, error: MenteeError | None = None, *, saved: bool = False
+) -> web.Response:
     async with visit.store.begin() as tx:
         ready = await admins.any_admin(tx)
     status = error.status if error else HTTPStatus.OK
-    return visit.page_of(status, "login.html", next=target, ready=ready, error=problem(error))
+    return visit.page_of(status, "login.html", next=target, ready=ready, saved=saved, error=problem(error))
 
 
 async def logout(visit: Visit) -> web.StreamResponse:
@@ -83,7 +85,7 @@ async def link(visit: Visit) -> web.StreamResponse:
         await auth.use_link(visit.store, visit.panel.passwords, visit.request.match_info["token"], name, password)
     except (auth.PasswordError, auth.LoginNameError) as error:
         return visit.page_of(error.status, "link.html", purpose="reset", login=name, error=problem(error))
-    return visit.to(f"{PREFIX}/login")
+    return visit.to(f"{PREFIX}/login?saved=yes")
 
 
 async def language(visit: Visit) -> web.StreamResponse:

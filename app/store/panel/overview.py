@@ -109,7 +109,7 @@ _TRAFFIC = text("""
            (select count(*) from inbox where state in ('quarantined', 'dead')) as set_aside,
            (select count(*) from turns where created_at > now() - interval '1 day') as turns_day,
            (select count(distinct person_id) from turns where created_at > now() - interval '1 day') as people_day,
-           (select count(*) from feedback where review_state = 'new' and not excluded) as to_review,
+           (select count(*) from feedback where review_state = 'new') as to_review,
            (select percentile_cont(0.5) within group (order by first_token_ms) from turns
                where created_at > now() - interval '1 day') as first_token_ms
 """)
