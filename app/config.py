@@ -109,6 +109,11 @@ class Settings(BaseSettings):
         """Whether people on other machines can reach the gateway; then a newcomer needs an invitation."""
         return self.mentee_host not in LOOPBACK or self.public_url is not None
 
+    @property
+    def address(self) -> str:
+        """Where people reach the gateway: its public address, else the one on this machine."""
+        return (self.public_url or f"http://127.0.0.1:{self.mentee_port}").rstrip("/")
+
 
 @lru_cache
 def load() -> Settings:

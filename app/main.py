@@ -47,6 +47,7 @@ from app.store.owners import release_dead
 from app.telemetry import Log
 from app.web.health import Started, add_health_routes
 from app.web.middleware import install
+from app.web.receipt import add_receipt_route
 from app.worker import relay
 from bots.dialogue import Dialogue, Parts
 from bots.web import create_web_chat
@@ -148,7 +149,7 @@ async def build(settings: Settings) -> Gateway:
     wake = relay(store)
     parts = GatewayParts(store, model, wake, telegram)
     started = Started()
-    app = _application(parts, started, chat_app, create_admin_app(store, acts, parts, settings), telegram)
+    app = _application(store, parts, started, chat_app, create_admin_app(store, acts, parts, settings), telegram)
     return Gateway(
         app=app,
         store=store,
@@ -186,6 +187,7 @@ def _dialogue_parts(
 
 
 def _application(
+    store: Store,
     parts: GatewayParts,
     started: Started,
     chat: web.Application,
@@ -195,6 +197,7 @@ def _application(
     app = web.Application(client_max_size=MAX_BODY)
     install(app)
     add_health_routes(app, parts, started)
+    add_receipt_route(app, store)
     app.add_subapp("/chat", chat)
     app.add_subapp("/admin", panel)
     app.router.add_get("/", _to_chat)
@@ -248,7 +251,7 @@ async def _bot(store: Store, settings: Settings, channel: str, external_id: str,
 
 def _database_url(settings: Settings) -> str:
     if settings.database_url is None:
-        raise ConfigError("DATABASE_URL: set it to postgresql://..., or start everything with `mentee run`")
+        raise ConfigError("DATABASE_URL: set it to postgresql://..., or start everything with `make run`")
     return settings.database_url.get_secret_value()
 
 
@@ -263,7 +266,7 @@ def _model(settings: Settings) -> VllmClient:
 
 def _secret(settings: Settings) -> bytes:
     if settings.mentee_secret is None:
-        raise ConfigError("MENTEE_SECRET: set it to 32 or more random characters, or start with `mentee run`")
+        raise ConfigError("MENTEE_SECRET: set it to 32 or more random characters, or start with `make run`")
     return settings.mentee_secret.get_secret_value().encode()
 
 

@@ -77,7 +77,7 @@ async def forget_person(
         StoreUnavailableError: something of theirs was being written just now; nothing was forgotten, try again.
     """
     chosen = scope_of(scope)
-    code = secrets.token_urlsafe(15)
+    code = secrets.token_hex(12)
     async with store.begin() as tx:
         if not await rows.lock_person(tx, person_id):
             raise NotFoundError

@@ -18,7 +18,7 @@ from app.store.clock import after
 from app.store.engine import Tx
 from app.store.tables.feedback import examples, feedback, votes
 from app.store.tables.learning import checkpoints, gate_runs, jobs, releases
-from app.store.tables.people import people, sessions
+from app.store.tables.people import chats, people, sessions
 from app.store.tables.road import inbox, outbox, turns
 from app.store.webchat import CHANNEL, Visitor
 
@@ -249,6 +249,19 @@ async def fingerprint(tx: Tx, visitor: Visitor) -> str:
     busy = select(_claimed(visitor))
     seen = [tuple(row) for query in (recent_turns, recent_parts, ended, busy) for row in await tx.execute(query)]
     return hashlib.sha256(repr(seen).encode()).hexdigest()
+
+
+async def last_words(tx: Tx, visitor: Visitor) -> str:
+    """Return what was told to a visitor who is forgotten: the chat made anew for it has no person. Empty when nothing."""
+    query = (
+        select(outbox.c.content)
+        .join_from(outbox, chats, chats.c.id == outbox.c.chat_id)
+        .where(chats.c.bot_id == visitor.bot_id, chats.c.external_id == visitor.chat_external_id)
+        .where(chats.c.kind == "private", chats.c.person_id.is_(None))
+        .order_by(outbox.c.id.desc())
+    )
+    document = await tx.scalar(query.limit(1))
+    return Content.of(cast("ContentDocument", document)).text if document else ""
 
 
 async def answering(tx: Tx, visitor: Visitor) -> Answering | None:

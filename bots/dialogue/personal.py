@@ -116,10 +116,12 @@ async def forget(parts: Parts, room: Room, scope: str, work: Work) -> None:
             await work.done(tx)
         return
 
+    page = f"{parts.settings.address}/receipt"
+
     async def hand_over(tx: Tx, code: str) -> None:
         # Forgetting everything took the chat as well: the receipt goes to a chat made anew, without a person.
         chat = await people.chat_of(tx, room.bot_id, room.chat.address, None)
-        await outbox.put(tx, chat.id, Content(room.say("forget_done", code=code)))
+        await outbox.put(tx, chat.id, Content(room.say("forget_done", code=code, page=page)))
 
     await parts.leaving.forget(room.person_id, scope, hand_over)
 

@@ -3,7 +3,7 @@
     live    {"turn", "text"}   a reply so far (whole, not a piece: a lost event costs nothing)
     changed {}                 something stored changed: read the messages again
     note    {"text"}           the short answer to a press
-    gone    {}                 the cookie is worthless: start again
+    gone    {"text"}           the cookie is worthless: start again; with the last words to somebody who is forgotten
     : keep-alive comment every 15 s
 
 Live text comes from this process; every 2 s the database is asked too, because another gateway may have the turn.
@@ -138,10 +138,11 @@ class Feed:
             async with self._context.store.begin() as tx:
                 known = await webchat.find(tx, visitor.bot_id, visitor.account_external_id)
                 seen = await webchat_read.fingerprint(tx, visitor)
+                words = "" if known else await webchat_read.last_words(tx, visitor)
         except StoreUnavailableError:
             return True  # the next poll tells
         if known is None:
-            await self._event("gone")
+            await self._event("gone", text=words)
             return False
         if seen != self._seen:
             self._seen = seen

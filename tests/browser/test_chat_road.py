@@ -3,6 +3,7 @@
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.browser.conftest import Watched
 from tests.browser.test_chat import say
 from tests.fakes.model import ModelServer
 from tests.fakes.model.replies import Call
@@ -42,3 +43,27 @@ async def test_a_lesson_is_given_on_the_page(browser_page: Page, database_url: s
         await expect(page.locator("#memory li")).to_have_count(0)
         await page.get_by_role("button", name="Everything held about me").click()
         await expect(page.get_by_role("link", name="Save mentee-export.json")).to_be_visible()
+
+
+async def test_who_forgets_everything_reads_the_receipt_before_the_welcome(
+    browser_page: Page, database_url: str, watched: Watched
+) -> None:
+    page = browser_page
+    watched.expected.append("401")  # the page may read once more before it is told
+    async with ModelServer(name="smollm2-135m", script=model_of) as model, road(database_url, model.url) as gateway:
+        await page.goto(f"{gateway.url}/chat")
+        await expect(page.locator("html[data-ready=yes]")).to_be_attached()
+        await page.locator("#start").click()
+        await page.locator("#code-kept").click()
+        await expect(page.locator("html[data-known=yes][data-ready=yes]")).to_be_attached()
+        await page.locator("[data-command=forget]").click()
+        await page.get_by_role("button", name="Everything", exact=True).click()
+        await expect(page.locator("#gone-words")).to_contain_text("Your receipt:")
+        await page.wait_for_timeout(3500)  # longer than a page without a cookie waits
+        code = (await page.locator("#gone-words").inner_text()).split("receipt: ")[1].split()[0]
+        await page.get_by_role("button", name="I have kept it").click()
+        await expect(page.locator("#welcome")).to_be_visible()
+        await page.goto(f"{gateway.url}/receipt")
+        await page.get_by_label("Receipt code").fill(code)
+        await page.get_by_role("button", name="Show").click()
+        await expect(page.get_by_role("status")).to_contain_text("Forgotten.")

@@ -17,6 +17,7 @@ const liveTexts = new Map(); // turn -> text so far
 const votes = new Map(); // turn -> value, until the gateway says the same
 const busy = new Set(); // buttons pressed and not answered yet
 const BUSY_MS = 8000;
+const GONE_MS = 3000; // within this time the event stream tells why the cookie is worthless
 let current = 1;
 let oldest = 1;
 let lastPosition = 0;
@@ -54,8 +55,21 @@ async function attempt(act, undo = () => {}) {
   }
 }
 
+/** Begin as a stranger; somebody who was just forgotten reads the receipt first. */
+function over(words) {
+  if ($("gone-dialog").open) return;
+  if (!words) {
+    location.reload();
+    return;
+  }
+  events?.close();
+  $("gone-words").textContent = words;
+  $("gone-dialog").addEventListener("close", () => location.reload());
+  $("gone-dialog").showModal();
+}
+
 function fail(failure) {
-  if (failure.code === "unauthenticated") location.reload();
+  if (failure.code === "unauthenticated") setTimeout(over, GONE_MS, "");
   else toast(say(`error.${failure.code}`));
 }
 
@@ -170,7 +184,7 @@ function listen() {
     toast(JSON.parse(event.data).text);
     read();
   });
-  events.addEventListener("gone", () => location.reload());
+  events.addEventListener("gone", (event) => over(JSON.parse(event.data).text));
   events.addEventListener("live", (event) => {
     const { turn, text } = JSON.parse(event.data);
     liveTexts.set(turn, text);
