@@ -49,6 +49,8 @@ class Newcomer:
     recovery_hash: bytes
     language: str
     notice: str
+    refused: tuple[Purpose, ...] = ()
+    """The purposes that were asked about at the first visit and left off."""
 
 
 def _visitor(bot_id: UUID, row: RowMapping) -> Visitor:
@@ -79,7 +81,7 @@ async def find(tx: Tx, bot_id: UUID, account_external_id: str) -> Visitor | None
 
 
 async def arrive(tx: Tx, bot_id: UUID, newcomer: Newcomer) -> UUID:
-    """Make person, account and chat, keep the agreement to the service, return the person's id."""
+    """Make person, account and chat, keep the agreement to the service and what was left off, return the person's id."""
     person_id, account_id = uuid4(), uuid4()
     await tx.execute(
         insert(people).values(
@@ -97,17 +99,23 @@ async def arrive(tx: Tx, bot_id: UUID, newcomer: Newcomer) -> UUID:
             id=account_id, bot_id=bot_id, external_id=str(account_id), kind="private", person_id=person_id
         )
     )
-    await record_consent(
-        tx,
-        person_id,
-        Purpose.SERVICE,
-        "given",
-        notice=newcomer.notice,
-        language=newcomer.language,
-        channel=CHANNEL,
-        evidence="start",
-    )
+    await _record_answers(tx, person_id, newcomer)
     return person_id
+
+
+async def _record_answers(tx: Tx, person_id: UUID, newcomer: Newcomer) -> None:
+    answers = {Purpose.SERVICE: "given"} | dict.fromkeys(newcomer.refused, "refused")
+    for purpose, answer in answers.items():
+        await record_consent(
+            tx,
+            person_id,
+            purpose,
+            answer,
+            notice=newcomer.notice,
+            language=newcomer.language,
+            channel=CHANNEL,
+            evidence="start",
+        )
 
 
 async def _add_account(tx: Tx, bot_id: UUID, person_id: UUID, account_id: UUID, external_id: str) -> None:

@@ -51,7 +51,7 @@ async def start(request: web.Request) -> web.Response:
     """Make a person: 201 with a cookie and, this once, the recovery code."""
     context = request.app[CONTEXT]
     body = await form.read_json(request)
-    form.closed(body, "language", "invitation")
+    form.closed(body, "language", "invitation", "left_off")
     language = _language(body, request)
     await STARTS.check(context.store, request.remote)
     await STARTS.note(context.store, request.remote)
@@ -60,7 +60,9 @@ async def start(request: web.Request) -> web.Response:
     await _arrive(
         context,
         request,
-        Newcomer(token_digest(token), digest, language, notice(context.settings, language)),
+        Newcomer(
+            token_digest(token), digest, language, notice(context.settings, language), _left_off(body, context.settings)
+        ),
         _invitation(body),
     )
     answer = web.json_response({"recovery_code": code}, status=HTTPStatus.CREATED)
@@ -152,6 +154,14 @@ def _language(body: Mapping[str, object], request: web.Request) -> str:
     if chosen not in LANGUAGES:
         raise InvalidInputError(f"language must be one of {', '.join(LANGUAGES)}")
     return chosen
+
+
+def _left_off(body: Mapping[str, object], settings: Settings) -> tuple[Purpose, ...]:
+    """Return the purposes whose switches the person saw and left off, as far as the page tells."""
+    given, asked = body.get("left_off", []), switches(settings)
+    if not isinstance(given, list) or not all(name in asked for name in given):
+        raise InvalidInputError(f"left_off must be a list of {', '.join(asked)}")
+    return tuple(Purpose(name) for name in asked if name in given)
 
 
 def _invitation(body: Mapping[str, object]) -> str | None:

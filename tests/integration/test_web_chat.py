@@ -132,6 +132,17 @@ async def test_a_newcomer_gets_a_cookie_that_only_the_browser_can_read(stranger:
     }
 
 
+async def test_what_was_left_off_at_the_first_visit_is_known_as_refused(stranger: Person, store: Store) -> None:
+    assert (await stranger.start(language="en", left_off=["memory", "everything"])).status == 400
+    assert (await stranger.start(language="en", left_off=["memory", "human_review"])).status == 201
+    async with store.begin() as tx:
+        found = (await tx.execute(select(consent_events.c.purpose, consent_events.c.event))).all()
+    assert {tuple(row) for row in found} == {("service", "given"), ("memory", "refused"), ("human_review", "refused")}
+    consents = (await stranger.me())["consents"]
+    assert consents["memory"] == {"on": False, "answered": True}
+    assert consents["shared_training"] == {"on": False, "answered": False}
+
+
 async def test_behind_https_the_cookie_is_bound_to_the_host(store: Store) -> None:
     async with running_web_chat(store, {"public_url": "https://chat.example.org"}) as chat:
         somebody = Person(chat)

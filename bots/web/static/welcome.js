@@ -18,7 +18,8 @@ async function start(event) {
   button.disabled = true;
   try {
     const invitation = form.elements.namedItem("invitation")?.value.trim();
-    const begun = await post("start", { language, ...(invitation ? { invitation } : {}) });
+    const left = [...form.querySelectorAll("[data-purpose]:not(:checked)")].map((input) => input.dataset.purpose);
+    const begun = await post("start", { language, left_off: left, ...(invitation ? { invitation } : {}) });
     for (const input of form.querySelectorAll("[data-purpose]:checked")) await press(`s:${input.dataset.purpose}:1`);
     await showCode(begun.recovery_code);
     location.reload();
