@@ -17,6 +17,8 @@ from app.embedded.messages import Texts
 BAR_WIDTH = 24
 REDRAW_S = 0.5
 LONG_S = 5.0
+STILL_S = 20.0
+"""Where no bar can be drawn, a part that takes long says so this often."""
 FULL = 0.98
 """A bar never claims more than this before the job is done."""
 GUESSES: Mapping[str, float] = {"model": 40, "vllm": 60, "schema": 5}
@@ -24,7 +26,7 @@ GUESSES: Mapping[str, float] = {"model": 40, "vllm": 60, "schema": 5}
 
 
 class Console:
-    """Prints to `out`; draws bars only on a terminal."""
+    """Prints to `out`; draws bars only on a terminal, and says a line now and then elsewhere."""
 
     def __init__(self, texts: Texts, memory: Path, out: TextIO = sys.stdout) -> None:
         self.texts = texts
@@ -42,23 +44,27 @@ class Console:
         """Show that `name` is under way, and how long it took under the sentence `key` when it is done."""
         began = time.monotonic()
         expected = self._expected(name)
-        drawing = asyncio.create_task(self._draw(name, began, expected)) if expected >= LONG_S else None
+        show = self._draw if self._out.isatty() else self._tell
+        showing = asyncio.create_task(show(name, began, expected))
         try:
             yield
         finally:
-            if drawing is not None:
-                drawing.cancel()
-                await asyncio.gather(drawing, return_exceptions=True)
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
             self._clear()
         took = time.monotonic() - began
         self._remember(name, took)
         self.say(key, name=name, seconds=took)
 
-    async def _draw(self, name: str, began: float, expected: float) -> None:
-        if not self._out.isatty():
+    async def _tell(self, name: str, began: float, expected: float) -> None:
+        if expected >= LONG_S:
             self.say("part.starting", name=name, seconds=expected)
-            return
         while True:
+            await asyncio.sleep(STILL_S)
+            self.say("part.still", name=name, elapsed=time.monotonic() - began)
+
+    async def _draw(self, name: str, began: float, expected: float) -> None:
+        while expected >= LONG_S:
             elapsed = time.monotonic() - began
             filled = int(BAR_WIDTH * min(elapsed / expected, FULL))
             bar = "█" * filled + "·" * (BAR_WIDTH - filled)

@@ -23,7 +23,7 @@ from app.embedded import model, postgres, preflight, valkey, vllm, workers
 from app.embedded.admin_link import first_admin_link
 from app.embedded.console import Console
 from app.embedded.messages import Texts
-from app.embedded.parts import LOOPBACK, Home, write_private
+from app.embedded.parts import LOOPBACK, Home, Part, write_private
 from app.embedded.process import end_leftovers
 from app.embedded.supervisor import Supervisor
 from app.errors import PartError
@@ -138,13 +138,21 @@ class _Run:
         await self._supervisor.watched()
         await asyncio.Event().wait()
 
+    @property
+    def _address(self) -> str:
+        return self._settings.public_url or address_of(self._settings)
+
     async def _start(self) -> None:
         await _together(self._start_databases(), self._prepare_model())
         # The gateway is up while the model loads, so that a person sees a page that says so.
         env = children_environment(self._settings, self._home)
         gateway = workers.gateway(address_of(self._settings), self._settings.mentee_port, env)
-        await _together(self._supervisor.start(gateway), self._start_model())
+        await _together(self._start_gateway(gateway), self._start_model())
         await _together(*(self._supervisor.start(worker) for worker in workers.workers(env)))
+
+    async def _start_gateway(self, gateway: Part) -> None:
+        await self._supervisor.start(gateway)
+        self._console.say("run.open", address=self._address)
 
     async def _start_databases(self) -> None:
         settings, start = self._settings, self._supervisor.start
@@ -174,7 +182,7 @@ class _Run:
         await self._supervisor.start(vllm.part(self._base, directory, settings.vllm_port))
 
     async def _greet(self) -> None:
-        say, address = self._console.say, self._settings.public_url or address_of(self._settings)
+        say, address = self._console.say, self._address
         say("run.chat", address=address)
         say("run.panel", address=address)
         link = await first_admin_link(children_environment(self._settings, self._home), address)

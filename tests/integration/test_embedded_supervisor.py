@@ -194,3 +194,16 @@ def test_the_next_start_ends_what_is_left_and_nothing_else(home: Home, tmp_path:
         for process in (stranger, left):
             process.kill()
             process.wait(5)
+
+
+async def test_a_part_that_takes_long_says_so_where_no_bar_is_drawn(
+    home: Home, output: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.embedded.console.STILL_S", 0.1)
+    async with Console(Texts("en"), home.run / "durations.json", output).job("schema", "part.done"):
+        await asyncio.sleep(0.35)
+    first, *still, last = output.getvalue().splitlines()
+    assert "starting, about 5 s" in first
+    assert len(still) >= 2
+    assert all("still starting, 0 s so far" in line for line in still)
+    assert "done" in last
