@@ -73,7 +73,7 @@ def broker_url() -> str:
     """
     url = config.load().broker_url
     if url is None:
-        raise ConfigError("BROKER_URL: set it to redis://..., or start everything with `mentee run`")
+        raise ConfigError("BROKER_URL: set it to redis://..., or start everything with `make run`")
     return url.get_secret_value()
 
 

@@ -70,7 +70,7 @@ def url(home: Home, port: int, database: str = DATABASE) -> str:
     try:
         password = _password_file(home).read_text(encoding="utf-8").strip()
     except FileNotFoundError as error:
-        raise PartError("the embedded PostgreSQL was never started here; run `mentee run` first") from error
+        raise PartError("the embedded PostgreSQL was never started here; run `make run` first") from error
     return f"postgresql://{ROLE}:{password}@{LOOPBACK}:{port}/{database}"
 
 

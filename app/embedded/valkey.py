@@ -36,7 +36,7 @@ def url(home: Home, port: int) -> str:
     try:
         password = _password_file(home).read_text(encoding="utf-8").strip()
     except FileNotFoundError as error:
-        raise PartError("the embedded Valkey was never started here; run `mentee run` first") from error
+        raise PartError("the embedded Valkey was never started here; run `make run` first") from error
     return f"redis://:{password}@{LOOPBACK}:{port}/0"
 
 

@@ -124,7 +124,7 @@ async def test_passwords_are_private_and_on_no_command_line(home: Home, supervis
 
 
 async def test_an_address_before_the_first_start_is_a_sentence(home: Home) -> None:
-    with pytest.raises(PartError, match="mentee run"):
+    with pytest.raises(PartError, match="make run"):
         postgres.url(home, 1)
-    with pytest.raises(PartError, match="mentee run"):
+    with pytest.raises(PartError, match="make run"):
         valkey.url(home, 1)
