@@ -147,6 +147,24 @@ async def test_a_button_inside_a_message_does_what_it_says(browser_page: Page, c
     await expect(browser_page.locator("#memory li")).to_have_count(0)
 
 
+async def test_the_page_says_what_the_bundled_model_cannot(open_page: OpenPage, chat: WebChat) -> None:
+    page = await open_page(locale="ko-KR")
+    await visit(page, chat)
+    await expect(page.locator("#welcome")).to_contain_text("아주 작고 영어만")
+    await arrive(page, chat)
+    await ask(page, "안녕하세요")
+    await ask(page, "한 번 더요")
+    await expect(page.get_by_text("한국어는 거의 알아듣지 못합니다")).to_have_count(1)
+
+
+async def test_what_one_writes_is_seen_wherever_one_was_reading(browser_page: Page, chat: WebChat) -> None:
+    await arrive(browser_page, chat)
+    await ask(browser_page, "\n".join(f"line {number}" for number in range(80)))
+    await browser_page.locator("#scroll").evaluate("box => box.scrollTo(0, 0)")
+    await say(browser_page, "and this")
+    await expect(browser_page.get_by_text("and this", exact=True)).to_be_in_viewport()
+
+
 async def test_answering_again_shows_both(browser_page: Page, chat: WebChat) -> None:
     await arrive(browser_page, chat)
     await ask(browser_page, "hello")
