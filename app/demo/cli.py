@@ -72,6 +72,7 @@ def parser() -> argparse.ArgumentParser:
 async def _demonstrate(arguments: argparse.Namespace, show: Show) -> Report:
     """Return what was found, also when the road ended early."""
     drawn = _plot(arguments)
+    os.environ.setdefault("TQDM_DISABLE", "1")  # processes of the gates would draw bars into the table
     report, began = Report(arguments.seed), time.monotonic()
     try:
         async with asyncio.timeout(arguments.limit * MINUTE_S):

@@ -54,7 +54,10 @@ async def test_a_correction_becomes_memory_rewrite_and_example(
     assert line["checker"] == {"all": [{"kind": "ends_with", "value": "Stay curious!"}]}
     reply = await remembering.ask("And coffee?")
     assert reply["plain"].endswith("Stay curious!")
-    assert [m["content"] for m in model.calls[-1].messages[1:3]] == ["What is tea?", "Tea is a drink. Stay curious!"]
+    assert [m["content"] for m in model.calls[-1].messages[1:3]] == [
+        f"What is tea?\n\n{LINE}",
+        "Tea is a drink. Stay curious!",
+    ]
     decisions = await running.rows("select rung, rule, thresholds from ladder_decisions where feedback_id is not null")
     assert (decisions[0]["rung"], decisions[0]["rule"]) == ("memory", "one_sentence_says_it")
     assert decisions[0]["thresholds"]["min_confidence"] == 0.6
