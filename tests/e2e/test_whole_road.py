@@ -48,24 +48,27 @@ async def test_talk_correct_train_load_talk_undo(
     database_url: str, store: Store, tmp_path: Path, short_training: None
 ) -> None:
     model_dir, _ = bundled_model()
-    async with vllm_server(model_dir) as url:
-        async with (
-            road(
-                database_url, url, model_dir=model_dir, mentee_home=tmp_path, max_reply_tokens=24, ladder=LADDER
-            ) as gateway,
-            gateway.visitor() as visitor,
-        ):
-            await _talk_and_correct(visitor)
-            learner = _learner(gateway.settings, store, url)
+    async with (
+        vllm_server(model_dir) as url,
+        road(
+            database_url, url, model_dir=model_dir, mentee_home=tmp_path, max_reply_tokens=24, ladder=LADDER
+        ) as gateway,
+        gateway.visitor() as visitor,
+    ):
+        await _talk_and_correct(visitor)
+        client = VllmClient(url)
+        learner = _learner(gateway.settings, store, url, client)
+        try:
             await learner.reconciler.once()
             await _learn(gateway, learner)
-            await _meets_what_was_learnt(gateway, visitor)
-            await _goes_back(gateway, visitor)
-        await learner.reconciler.once()
+        finally:
+            await client.close()
+        await _meets_what_was_learnt(gateway, visitor)
+        await _goes_back(gateway, visitor)
 
 
-def _learner(settings: Settings, store: Store, url: str) -> Learner:
-    made = assemble(store, settings, profile(DEFAULT_PROFILE), {url: VllmClient(url)})
+def _learner(settings: Settings, store: Store, url: str, client: VllmClient) -> Learner:
+    made = assemble(store, settings, profile(DEFAULT_PROFILE), {url: client})
     lora = replace(made.profile.lora, updates=2)
     return replace(made, profile=replace(made.profile, lora=lora))
 

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from app.clients.vllm import VllmClient
+from app.domain.prompt import PROMPT_VERSION
 from app.embedded import invite
 from app.ports import Delta
 from tests.fakes.model import ModelServer, faults
@@ -21,7 +22,7 @@ async def test_a_message_is_answered(running: Road, visitor: Visitor) -> None:
     assert reply["plain"] == "You said: hello there"
     assert reply["turn"]["state"] == "done"
     (turn,) = await running.rows("select * from turns")
-    assert turn["prompt_version"] == "1"
+    assert turn["prompt_version"] == PROMPT_VERSION
     assert turn["sampling"]["top_p"] == 1.0
     assert len(turn["response_token_ids"]) == len(turn["response_logprobs"]) > 0
     assert turn["prompt_token_ids"]

@@ -6,10 +6,12 @@ import sys
 
 LIMIT_MB = 250
 PROBE = """
-import json, resource, sys
+import json, re, sys
+from pathlib import Path
 import app.main
 heavy = [m for m in ("torch", "transformers", "peft", "vllm", "numpy") if m in sys.modules]
-print(json.dumps({"heavy": heavy, "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+resident = int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
+print(json.dumps({"heavy": heavy, "mb": resident / 1024}))
 """
 
 
