@@ -208,6 +208,7 @@ class Road:
             base, elsewhere = self._report.cells["base"], self._report.cells["other"]
             now.n = len(plot.held_out)
             now.figures = {"identical": identical(base.tokens, elsewhere.tokens)}
+        self._show.cells(self._report)
 
     async def _as_served(self, person_id: UUID) -> Served:
         turn = await self._watch.value(

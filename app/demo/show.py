@@ -60,6 +60,11 @@ class Show:
             mark = "✓" if stage.ok else "✗"
             self._print(f"  {mark} {self._texts[f'stage.{stage.name}']:44} n={stage.n:<4} {stage.seconds:7.1f} s")
         self._print("")
+        self.cells(report)
+        self._verdict(report)
+
+    def cells(self, report: Report) -> None:
+        """Print the cells with their intervals, and how they compare."""
         self.line("head_cells", wish=report.wish)
         for name in CELLS:
             if cell := report.cells.get(name):
@@ -68,7 +73,6 @@ class Show:
                 self._print(f"  {self._texts[f'cell.{name}']:44} {shown}")
         for found in comparisons(report.cells):
             self._print(f"  {found.first} > {found.second}: {found.wins}–{found.losses}, p = {found.p:.2g}")
-        self._verdict(report)
 
     def _verdict(self, report: Report) -> None:
         self._print("")
