@@ -100,8 +100,8 @@ def prepare(home: Home) -> None:
     if not (data / "PG_VERSION").exists():
         _create_cluster(home, data, account)
     if account is not None:
-        _let_through(data)
-        _let_through(_binary("postgres"))
+        let_through(data)
+        let_through(_binary("postgres"))
     if not _password_file(home).exists():
         _set_password(home, data, account)
     (data / "pg_hba.conf").write_text(HBA, encoding="utf-8")
@@ -156,8 +156,8 @@ def _create_cluster(home: Home, data: Path, account: pwd.struct_passwd | None) -
     data.mkdir(mode=0o700, parents=True)
     if account is not None:
         os.chown(data, account.pw_uid, account.pw_gid)
-        _let_through(data)
-        _let_through(_binary("initdb"))
+        let_through(data)
+        let_through(_binary("initdb"))
     _password_file(home).unlink(missing_ok=True)
     _run(
         [
@@ -210,7 +210,7 @@ def _run(argv: list[str], account: pwd.struct_passwd | None, text: str = "") -> 
         raise PartError(f"PostgreSQL's {argv[0]} could not be run: {error}") from error
 
 
-def _let_through(path: Path) -> None:
+def let_through(path: Path) -> None:
     """Let other accounts walk through the folders above `path` (x, not r), as the server's own account must."""
     for folder in path.resolve().parents:
         mode = folder.stat().st_mode
