@@ -50,13 +50,17 @@ async def test_messages_of_a_chat_keep_their_order(running: Road, visitor: Visit
 
 async def test_chats_do_not_wait_for_each_other(running: Road, model: ModelServer) -> None:
     model.reply_with("fine")
-    model.next(faults.Slow(first_token_s=3.0))
+    model.next(faults.Slow(first_token_s=60.0))
     async with running.visitor() as slow, running.visitor() as quick:
         await slow.say("take your time")
-        await asyncio.sleep(0.2)
+        async with asyncio.timeout(20):
+            while not model.calls:
+                await asyncio.sleep(0.02)
         reply = await quick.ask("and me?")
         assert reply["plain"] == "fine"
         assert not replies(await slow.messages())
+        await slow.command("stop")
+        assert await slow.told("Stopped")
 
 
 async def test_the_conversation_is_remembered_within_its_session_only(visitor: Visitor, model: ModelServer) -> None:
