@@ -5,6 +5,7 @@ import asyncio
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ def main(rest: Sequence[str]) -> int:
             show.line(f"bench.{name}")
         return 0
     arguments = parser().parse_args(rest)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended either way, it stops what it started
     began, load = time.monotonic(), os.getloadavg()[0]
     figures = asyncio.run(_road(arguments, show))
     cores, seconds = len(os.sched_getaffinity(0)), time.monotonic() - began

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -40,6 +41,8 @@ def main(rest: Sequence[str]) -> int:
     """
     arguments = parser().parse_args(rest)
     show = Show(_language())
+    # Asked to end by either signal, it stops what it started and removes its home.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     report = asyncio.run(_demonstrate(arguments, show))
     show.report(report)
     if arguments.json:

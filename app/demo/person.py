@@ -19,6 +19,7 @@ PURPOSES = (Purpose.MEMORY, Purpose.PERSONAL_TRAINING)
 ASKS_FOR_EXAMPLE = (say("en", "ask_example"), say("en", "ask_example_after_no"))
 MOST_TURNS = 30
 MOST_REWRITES = 12
+MOST_WORDS = 80
 
 
 @dataclass(slots=True)
@@ -112,7 +113,8 @@ class Person:
         raise DemoError(f"after {self.story.replies} replies the lesson had not graduated")
 
     def _approves(self, rewrite: str) -> bool:
-        return self.wish.holds(rewrite)
+        """Whether a rewrite is what they meant; nobody takes a page for an example of how to answer."""
+        return self.wish.holds(rewrite) and len(rewrite.split()) <= MOST_WORDS
 
     async def _settle(self, before: int, taught: Taught, approves: Callable[[str], bool]) -> None:
         """Answer whatever the bot asks until it says that it has its example."""

@@ -39,6 +39,20 @@ def test_a_sentence_that_was_cut_off_goes_first() -> None:
     assert mend(spec(("ends_with", "Bye.")), "One is whole. Two is cut in the mi") == "One is whole. Bye."
 
 
+def test_paragraphs_stay_paragraphs() -> None:
+    text = "One is whole. So is this.\n\nTwo is as well. Three is cut in the mi"
+    assert mend(spec(("ends_with", "Bye.")), text) == "One is whole. So is this.\n\nTwo is as well. Bye."
+
+
+def test_what_must_stand_at_the_end_comes_soon() -> None:
+    """An example whose end lies beyond the longest reply would teach to ramble."""
+    rambling = " ".join(f"Sentence number {n} has six words." for n in range(40))
+    mended = mend(spec(("ends_with", "Bye.")), rambling)
+    assert mended == " ".join(f"Sentence number {n} has six words." for n in range(10)) + " Bye."
+    assert mend(spec(("starts_with", "Well,")), rambling) == f"Well, {rambling}"
+    assert mend(spec(("ends_with", "Bye.")), "word " * 100 + ".") == "word " * 99 + "word . Bye."
+
+
 @pytest.mark.parametrize(
     "rules", [[("language", "ko")], [("korean_polite", None)], [("max_words", 2)], [("json", None)]]
 )
