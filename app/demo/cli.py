@@ -43,7 +43,11 @@ def main(rest: Sequence[str]) -> int:
     show = Show(_language())
     # Asked to end by either signal, it stops what it started and removes its home.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    report = asyncio.run(_demonstrate(arguments, show))
+    report = Report(arguments.seed)
+    try:
+        asyncio.run(_demonstrate(arguments, report, show))
+    except KeyboardInterrupt:
+        report.error = "interrupted"
     show.report(report)
     if arguments.json:
         arguments.json.write_text(
@@ -72,11 +76,11 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-async def _demonstrate(arguments: argparse.Namespace, show: Show) -> Report:
-    """Return what was found, also when the road ended early."""
+async def _demonstrate(arguments: argparse.Namespace, report: Report, show: Show) -> None:
+    """Fill the report, also when the road ends early."""
     drawn = _plot(arguments)
     os.environ.setdefault("TQDM_DISABLE", "1")  # processes of the gates would draw bars into the table
-    report, began = Report(arguments.seed), time.monotonic()
+    began = time.monotonic()
     try:
         async with asyncio.timeout(arguments.limit * MINUTE_S):
             await _go(arguments, drawn, report, show)
@@ -84,8 +88,8 @@ async def _demonstrate(arguments: argparse.Namespace, show: Show) -> Report:
         report.error = str(error)
     except TimeoutError:
         report.error = f"not done within {arguments.limit:g} minutes"
-    report.seconds = time.monotonic() - began
-    return report
+    finally:
+        report.seconds = time.monotonic() - began
 
 
 def _plot(arguments: argparse.Namespace) -> Plot:
