@@ -39,7 +39,8 @@ def fit_teacher(
 
 
 def _ever_fewer(lessons: Sequence[Lesson]) -> Iterator[tuple[Lesson, ...]]:
-    yield tuple(lessons)
+    # An only example stands there twice where there is room: once is not yet a pattern.
+    yield tuple(replace(lesson, examples=lesson.examples * (3 - min(len(lesson.examples), 2))) for lesson in lessons)
     for count in range(MAX_EXAMPLES_PER_LESSON - 1, 0, -1):
         yield tuple(replace(lesson, examples=lesson.examples[-count:]) for lesson in lessons)
     yield tuple(replace(lesson, examples=_shortest_first(lesson)[:1]) for lesson in lessons)
@@ -50,9 +51,11 @@ def _shortest_first(lesson: Lesson) -> tuple[Example, ...]:
 
 
 def teacher_messages(messages: Sequence[ChatMessage], lessons: Sequence[Lesson]) -> tuple[ChatMessage, ...]:
-    """Return the prompt as the teacher sees it: hints in the system message, examples as turns before the request.
+    """Return the prompt as the teacher sees it: hints in the system message, examples as turns before the request, and
+    beneath each of these requests, the last one included, the hint that its answer follows.
 
-    A small model does not follow a bare hint; one worked example makes it (0.06 against 0.94 of replies).
+    A small model does not follow a bare hint, and examples alone only where they are short and alike; `app.domain.prompt`
+    has the figures, and memory the same form. A teacher that does not do what it teaches teaches nothing.
     """
     own = "".join(m.content + "\n\n" for m in messages if m.role == "system")
     hints = "\n".join(f"- {lesson.hint}" for lesson in lessons)
@@ -61,9 +64,14 @@ def teacher_messages(messages: Sequence[ChatMessage], lessons: Sequence[Lesson])
         turn
         for lesson in lessons
         for example in lesson.examples[-MAX_EXAMPLES_PER_LESSON:]
-        for turn in (ChatMessage("user", example.user), ChatMessage("assistant", example.good))
+        for turn in (_reminded(example.user, (lesson,)), ChatMessage("assistant", example.good))
     ]
-    return (system, *turns, *(m for m in messages if m.role != "system"))
+    rest = [m for m in messages if m.role != "system"]
+    return (system, *turns, *rest[:-1], *(_reminded(m.content, lessons) for m in rest[-1:]))
+
+
+def _reminded(request: str, lessons: Sequence[Lesson]) -> ChatMessage:
+    return ChatMessage("user", "\n\n".join([request, *(lesson.hint for lesson in lessons if lesson.examples)]))
 
 
 class Renderer:

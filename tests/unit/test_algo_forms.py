@@ -46,7 +46,8 @@ def test_the_teacher_sees_hint_and_examples_and_the_student_does_not() -> None:
     assert "End with 'Bye.'" in seen[0].content
     assert seen[2].content == "Hello. Bye."
     assert all(m.content != "Hello." for m in seen)
-    assert seen[-1] == prompt[-1]
+    assert seen[1].content.endswith("End with 'Bye.'")
+    assert seen[-1].content == f"{prompt[-1].content}\n\nEnd with 'Bye.'"
 
 
 @pytest.mark.parametrize(
