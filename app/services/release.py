@@ -11,11 +11,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from app.domain.consent import Purpose
 from app.domain.ladder import Decision, Rung
+from app.domain.messages import text as say
+from app.domain.outgoing import Content
 from app.domain.person import Session
 from app.domain.policy import Route
+from app.domain.turn import BaseIdentity
 from app.errors import ConflictError
-from app.store import Store, Tx, audit, feedback, jobs, lineage, memory, releases
+from app.store import Store, Tx, audit, feedback, jobs, lineage, memory, outbox, people, releases
 from app.store.admission import WENT_BACK
 from app.store.audit import Act
 from app.store.jobs import Work
@@ -97,6 +101,22 @@ async def line_undone(tx: Tx, person_id: UUID, line_id: UUID) -> RolledBack | No
     for release in await releases.teaching(tx, person_id, line_id):
         done = await _roll_back(tx, release, ending)
     return done
+
+
+async def base_served(tx: Tx, base: BaseIdentity) -> int:
+    """Hold the checkpoints against the base that is served; return how many were parked or taken up again.
+
+    Who is left without their adapter has their whole memory in the prompt again, is told so, and gets a training on the
+    base of now; its gates decide as on any other.
+    """
+    parked, taken_up = await lineage.park_other_bases(tx, base)
+    for left in await releases.left_alone(tx, parked) if parked else ():
+        consents = await people.consents(tx, left.person_id)
+        if consents.allows(Purpose.MEMORY) and consents.allows(Purpose.PERSONAL_TRAINING):
+            await jobs.enqueue(tx, Work("train", "train", f"train:{left.person_id}", person_id=left.person_id))
+        if left.chat_id:
+            await outbox.put(tx, left.chat_id, Content(say(left.language, "base_changed")))
+    return len(parked) + taken_up
 
 
 @dataclass(frozen=True, slots=True)

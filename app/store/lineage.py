@@ -283,17 +283,18 @@ async def set_state(tx: Tx, checkpoint_id: UUID, state: str, *, among: tuple[str
         raise ConflictError("the checkpoint was changed meanwhile")
 
 
-async def park_other_bases(tx: Tx, base: BaseIdentity) -> int:
-    """Park what belongs to another base than the one served, and take up again what belongs to it; return how many moved.
+async def park_other_bases(tx: Tx, base: BaseIdentity) -> tuple[Sequence[UUID], int]:
+    """Park what belongs to another base than the one served, and take up again what belongs to it; return the
+    checkpoints parked now, and how many were taken up.
 
     A parked checkpoint keeps its release, so that going back to its base is enough to be served by it again.
     """
     same = _same_base(base)
     parked = update(checkpoints).where(~same, checkpoints.c.state.in_(("candidate", "passed")))
-    moved = (await tx.execute(parked.values(state="parked"))).rowcount
+    moved = (await tx.scalars(parked.values(state="parked").returning(checkpoints.c.id))).all()
     passed = checkpoints.c.state == "parked", same, passed_gates(checkpoints.c.id)
-    moved += (await tx.execute(update(checkpoints).where(*passed).values(state="passed"))).rowcount
-    return moved
+    taken_up = (await tx.execute(update(checkpoints).where(*passed).values(state="passed"))).rowcount
+    return moved, taken_up
 
 
 async def begin_gates(tx: Tx, checkpoint_id: UUID, job_id: UUID, thresholds: Mapping[str, object], suite: str) -> UUID:

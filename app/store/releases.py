@@ -46,6 +46,15 @@ class Routed:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """A person whose live adapter is not served any more, the private chat they used last, and their language."""
+
+    person_id: UUID
+    chat_id: UUID | None
+    language: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenUnder:
     """What came to be while a release answered: turns it wrote, lines of memory and examples that came from them."""
 
@@ -257,6 +266,23 @@ async def route(tx: Tx, person_id: UUID, session_id: UUID) -> Routed | None:
     """Return the adapter for a turn of this session: what it is pinned to, if that may still be served and is ready."""
     row = (await tx.execute(_ROUTE, {"person": person_id, "session": session_id})).one_or_none()
     return Routed(row.name, row.checkpoint_id, row.release_id, row.url, row.announced) if row else None
+
+
+_LEFT_ALONE = text("""
+    select r.person_id, p.language, (
+        select s.chat_id from sessions s join chats h on h.id = s.chat_id
+        where s.person_id = r.person_id and h.kind = 'private' and h.status = 'active'
+        order by s.last_at desc limit 1
+    ) as chat_id
+    from releases r join people p on p.id = r.person_id
+    where r.state = 'live' and r.checkpoint_id = any(:checkpoints)
+""")
+
+
+async def left_alone(tx: Tx, checkpoint_ids: Sequence[UUID]) -> Sequence[LeftAlone]:
+    """Return the people whose live release is one of these checkpoints."""
+    found = await tx.execute(_LEFT_ALONE, {"checkpoints": list(checkpoint_ids)})
+    return [LeftAlone(row.person_id, row.chat_id, row.language) for row in found]
 
 
 def _release(row: Row[tuple[object, ...]]) -> Release:

@@ -9,14 +9,14 @@ that is how it is noticed.
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.domain.places import Places
 from app.domain.turn import BaseIdentity as StoredIdentity
 from app.errors import ArtifactError, GateError, MenteeError, ModelError, ModelUnavailableError, StorageFullError
 from app.ports import Model, ServedModel
-from app.store import Store, lineage, servers
+from app.store import Store, Tx, servers
 from app.store.lineage import Checkpoint
 from app.store.servers import Server
 from app.telemetry import Log
@@ -43,11 +43,15 @@ class Fleet:
 
 @dataclass(slots=True)
 class Reconciler:
-    """Brings every server to what is desired; `run()` until cancelled."""
+    """Brings every server to what is desired; `run()` until cancelled.
+
+    `base_served` holds the checkpoints against the base in each round, and says how many it moved.
+    """
 
     store: Store
     fleet: Fleet
     places: Places
+    base_served: Callable[[Tx, StoredIdentity], Awaitable[int]]
     _not_before: dict[tuple[str, str], float] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -76,11 +80,11 @@ class Reconciler:
         return True
 
     async def _park(self) -> None:
-        """Park adapters of another base than the one we serve; the change of a base is noticed here."""
+        """Notice a changed base: adapters of another are parked, their people told and trained anew."""
         b = self.fleet.identity
         async with self.store.begin() as tx:
             base = StoredIdentity(b.base_id, b.revision, b.tokenizer_digest, b.template_digest)
-            if moved := await lineage.park_other_bases(tx, base):
+            if moved := await self.base_served(tx, base):
                 _log.warning("serve:base:changed", checkpoints=moved)
 
     async def _server(self, url: str, model: Model) -> None:

@@ -15,6 +15,7 @@ from app.domain.profiles import IDENTITY_FILE, BaseProfile, ModelIdentity, profi
 from app.domain.turn import BaseIdentity as StoredIdentity
 from app.errors import ConfigError
 from app.ports import Model
+from app.services.release import base_served
 from app.store import Store
 from learner.gate.measure import Scorer
 from learner.gate.server import ProcessScorer
@@ -97,7 +98,7 @@ def assemble(store: Store, settings: Settings, chosen: BaseProfile, models: Mapp
         model_dir=model_dir,
         places=places,
         fleet=fleet,
-        reconciler=Reconciler(store, fleet, places),
+        reconciler=Reconciler(store, fleet, places, base_served),
         owner=f"{socket.gethostname()}:{os.getpid()}",
         code_revision=code_revision(),
         scorer=ProcessScorer,

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from app.clients.vllm import VllmClient
 from app.errors import ModelBadAnswerError, ModelUnavailableError
 from app.ports import ServedModel
+from app.services.release import base_served
 from app.store import Store
 from learner.serve.probe import ProbeBase, ProbeReport, probe_names, probe_server, write_marked_adapter
 from learner.serve.reconcile import Reconciler
@@ -137,6 +138,6 @@ async def test_a_server_that_answers_nonsense_does_not_hold_up_the_others(
 
         monkeypatch.setattr(broken, "models", nonsense)
         fleet = replace(learner.fleet, models={"http://broken": broken, **learner.fleet.models})
-        assert await Reconciler(store, fleet, learner.places).once()
+        assert await Reconciler(store, fleet, learner.places, base_served).once()
         await broken.close()
     assert (await server_row(store))[0] == "passed"

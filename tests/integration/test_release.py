@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from app.domain.consent import Purpose
+from app.domain.messages import text as say
 from app.domain.person import Session
 from app.domain.policy import Route
 from app.errors import ConflictError, NotFoundError
@@ -312,19 +313,37 @@ async def test_a_changed_base_parks_adapters_and_going_back_takes_them_up(learne
     who = await pupil(learner.store)
     where = await session(learner.store, who, await released(learner, who))
     other = replace(learner.fleet, identity=replace(learner.base, revision="another"))
-    await Reconciler(learner.store, other, learner.places).once()
+    await Reconciler(learner.store, other, learner.places, release.base_served).once()
     assert await route(learner.store, who, where) is None
+    await Reconciler(learner.store, other, learner.places, release.base_served).once()
+    async with learner.store.begin() as tx:
+        queued = list(await tx.scalars(text("select state from jobs where kind = 'train'")))
+        told = list(
+            await tx.scalars(text("select content ->> 'text' from outbox where chat_id = :c"), {"c": who.chat_id})
+        )
+    assert queued == ["queued"]
+    assert told == [say("en", "base_changed")]
     await learner.reconciler.once()
     found = await route(learner.store, who, where)
     assert found
     assert found.adapter in model.adapters.loaded
 
 
+async def test_who_does_not_let_train_any_more_is_told_of_a_changed_base_and_not_trained(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    await released(learner, who)
+    await allow(learner.store, who.person_id, Purpose.PERSONAL_TRAINING, "withdrawn")
+    other = replace(learner.fleet, identity=replace(learner.base, revision="another"))
+    await Reconciler(learner.store, other, learner.places, release.base_served).once()
+    async with learner.store.begin() as tx:
+        assert list(await tx.scalars(text("select state from jobs where kind = 'train'"))) == []
+
+
 async def test_a_parked_adapter_can_be_taken_back_and_is_not_taken_up_again(learner: Learner) -> None:
     who = await pupil(learner.store)
     await released(learner, who)
     other = replace(learner.fleet, identity=replace(learner.base, revision="another"))
-    await Reconciler(learner.store, other, learner.places).once()
+    await Reconciler(learner.store, other, learner.places, release.base_served).once()
     async with learner.store.begin() as tx:
         await memory.set_state(tx, who.person_id, who.line_id, "undone")
         assert await release.line_undone(tx, who.person_id, who.line_id)
