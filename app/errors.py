@@ -63,6 +63,10 @@ class StoreUnavailableError(MenteeError):
     retryable = True
 
 
+class StoreFullError(StoreUnavailableError):
+    """The database's disk is full, so nothing new can be kept; free some space, and everything goes on by itself."""
+
+
 class ModelError(MenteeError):
     """The model server gave no usable answer."""
 

@@ -2,20 +2,17 @@
 
 import asyncio
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import asyncpg
 import pytest
 
 from app.store import Store
-from tests.support.postgres import throwaway_postgres
+from tests.support.postgres import ROOT as ROOT
+from tests.support.postgres import migrate, throwaway_postgres
 
 pytest_plugins = ["tests.fakes.fixtures"]
-ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="session")
@@ -42,14 +39,7 @@ def template_database(postgres_url: str) -> str:
     """A database that the migrations made; tests copy it."""
     name = f"template_{uuid.uuid4().hex[:12]}"
     asyncio.run(_execute(postgres_url.format("postgres"), f"create database {name}"))
-    subprocess.run(
-        [sys.executable, "-m", "alembic", "-c", "migrations/alembic.ini", "upgrade", "head"],
-        check=True,
-        cwd=ROOT,
-        env=os.environ | {"DATABASE_URL": postgres_url.format(name)},
-        timeout=60,
-        capture_output=True,
-    )
+    migrate(postgres_url.format(name))
     return name
 
 

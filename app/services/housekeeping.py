@@ -1,9 +1,10 @@
-"""What ends by itself: raw bodies, old notices, texts of ended sessions without memory consent."""
+"""What ends by itself: raw bodies, old notices, texts of ended sessions without memory consent; and what is taken up again."""
 
 import asyncio
 
 from app.config import Settings
 from app.errors import StoreUnavailableError
+from app.services import learn
 from app.store import Store, inbox, outbox, turns
 from app.telemetry import Log
 
@@ -27,5 +28,8 @@ async def clean(store: Store, settings: Settings) -> None:
         bodies = await inbox.purge(tx, settings.raw_body_days)
         texts = await turns.forget_texts_of_ended_sessions(tx, settings.session_idle_minutes)
         await outbox.purge_notices(tx, settings.raw_body_days)
+        taken_up = await learn.take_up(tx)
     if bodies or texts:
         log.info("housekeeping:texts:dropped", bodies=bodies, turns=texts)
+    if taken_up:
+        log.info("housekeeping:jobs:taken_up", jobs=taken_up)

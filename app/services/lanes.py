@@ -4,6 +4,7 @@ stored ──claim──► claimed ──handler──► done | refused | quar
                     │ retryable error: back to stored, later          (at most MAX_ATTEMPTS)
                     │ anything else:   back to stored, then dead
                     │ channel away:    back to stored, as often as it takes
+                    │ disk full:       back to stored, as often as it takes
                     └ process killed:  the lease runs out and another claim takes it
 """
 
@@ -11,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreUnavailableError
+from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreFullError, StoreUnavailableError
 from app.failpoints import reach
 from app.store import Store, Tx, inbox, switches
 from app.telemetry import Log
@@ -21,6 +22,8 @@ IDLE_S = 0.5
 RENEW_S = inbox.LEASE_S / 3
 STORE_AWAY_S = 2.0
 CHANNEL_AWAY_S = 2.0
+# The model may have answered before there was no room for its words: not every second again.
+STORE_FULL_S = 10.0
 
 
 class LeaseLostError(MenteeError):
@@ -94,8 +97,8 @@ class LaneRunner:
         try:
             async with self._store.begin() as tx:
                 found = [] if await switches.paused(tx, "intake") else await inbox.claim(tx, self._owner, free)
-        except StoreUnavailableError:
-            log.warning("inbox:claim:store_away")
+        except StoreUnavailableError as error:
+            log.warning("inbox:claim:store_away", kind=type(error).__name__)
             await asyncio.sleep(STORE_AWAY_S)
             return False
         if found:
@@ -133,12 +136,15 @@ class LaneRunner:
             await self._end(work, "done")
         except LeaseLostError:
             log.warning("inbox:lease:lost", inbox=work.claimed.id)
+        except StoreFullError:
+            log.warning("inbox:work:store_full", inbox=work.claimed.id)
+            await self._wait(work, STORE_FULL_S)
         except StoreUnavailableError:
             # The lease runs out and the update is taken again; there is nowhere to write that down now.
             log.warning("inbox:work:store_away", inbox=work.claimed.id)
         except ChannelAwayError:
             log.info("inbox:channel:away", inbox=work.claimed.id)
-            await self._wait(work)
+            await self._wait(work, CHANNEL_AWAY_S)
         except InvalidInputError as error:
             log.warning("inbox:update:quarantined", inbox=work.claimed.id)
             await self._end(work, "quarantined", type(error).__name__)
@@ -146,10 +152,10 @@ class LaneRunner:
             log.failure("inbox:work:failed", error, inbox=work.claimed.id, attempt=work.claimed.attempts)
             await self._again(work, error)
 
-    async def _wait(self, work: Work) -> None:
+    async def _wait(self, work: Work, seconds: float) -> None:
         try:
             async with self._store.begin() as tx:
-                await inbox.put_back(tx, work.claimed.id, work.owner, CHANNEL_AWAY_S)
+                await inbox.put_back(tx, work.claimed.id, work.owner, seconds)
         except StoreUnavailableError:
             log.warning("inbox:wait:store_away", inbox=work.claimed.id)
 

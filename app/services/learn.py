@@ -19,6 +19,7 @@ from app.store.jobs import Work
 from app.store.learning import Step
 
 STAGES = ("train", "evaluate", "release")
+TAKEN_UP_AFTER_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,17 @@ async def consider(tx: Tx, person_id: UUID, settings: Settings) -> UUID | None:
     if not await _due(tx, person_id, ripe, settings):
         return None
     return await jobs.enqueue(tx, Work("train", "train", f"train:{person_id}", person_id=person_id))
+
+
+async def take_up(tx: Tx) -> int:
+    """Queue measurements and releases again that failed more often than a job is tried; return how many.
+
+    A server that was away for a day must not leave a checkpoint lying there for ever. One an hour each is little enough.
+    """
+    given_up = await learning.stopped(tx, TAKEN_UP_AFTER_S)
+    for work in given_up:
+        await jobs.enqueue(tx, work)
+    return len(given_up)
 
 
 async def progress(tx: Tx, person_id: UUID, settings: Settings) -> LearningProgress:

@@ -13,8 +13,12 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from app.errors import StoreUnavailableError
+from app.errors import StoreFullError, StoreUnavailableError
 
+# Classes of SQLSTATE in which the statement was right and the server could not: resources are short (53), it stops or is
+# only starting (57P), the system under it failed (58): https://www.postgresql.org/docs/current/errcodes-appendix.html
+_AWAY = ("53", "57P", "58")
+_DISK_FULL = "53100"
 _URL_PREFIXES = ("postgresql://", "postgres://")
 
 Tx = AsyncConnection
@@ -53,7 +57,8 @@ class Store:
         """Open a transaction; commit at the end, roll back on an error.
 
         Raises:
-            StoreUnavailableError: the database is away or refuses connections.
+            StoreFullError: the database's disk is full; the transaction is rolled back.
+            StoreUnavailableError: the database is away, refuses connections or lacks what it needs to work.
         """
         try:
             async with self._engine.connect() as connection:
@@ -61,10 +66,11 @@ class Store:
                 await asyncio.shield(connection.commit())
         except (OSError, InterfaceError, OperationalError, asyncpg.PostgresConnectionError) as error:
             raise StoreUnavailableError from error
-        except DBAPIError as error:
-            if error.connection_invalidated:
-                raise StoreUnavailableError from error
-            raise
+        except (DBAPIError, asyncpg.PostgresError) as error:
+            away = _meaning(error)
+            if away is None:
+                raise
+            raise away from error
 
     async def ping(self) -> None:
         """Ask the database whether it is there. Raises `StoreUnavailableError`."""
@@ -79,3 +85,15 @@ class Store:
     def engine(self) -> AsyncEngine:
         """The engine, for migrations and tests."""
         return self._engine
+
+
+def _meaning(error: DBAPIError | asyncpg.PostgresError) -> StoreUnavailableError | None:
+    """Return what to raise when the server could not; None when it was the statement that was wrong."""
+    # An error while connecting comes as the driver raised it; one of a statement is wrapped twice.
+    cause = error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig else error
+    state = cause.sqlstate or "" if isinstance(cause, asyncpg.PostgresError) else ""
+    if state == _DISK_FULL:
+        return StoreFullError()
+    if state.startswith(_AWAY) or (isinstance(error, DBAPIError) and error.connection_invalidated):
+        return StoreUnavailableError()
+    return None

@@ -8,6 +8,7 @@ from sqlalchemy import select, text
 
 from app.store import admission
 from app.store.engine import Tx
+from app.store.jobs import Work
 from app.store.tables.learning import jobs
 
 
@@ -103,3 +104,27 @@ async def last_verdict(tx: Tx, person_id: UUID) -> str | None:
     """Return how the gates decided on a person's newest checkpoint."""
     found = await tx.scalar(_VERDICT, {"person": person_id})
     return str(found) if found else None
+
+
+_STOPPED = text("""
+    select distinct on (j.key) j.kind, j.queue, j.key, j.payload, j.person_id
+    from jobs j join checkpoints c on c.id = (j.payload ->> 'checkpoint_id')::uuid
+    where j.state = 'failed' and (j.kind, c.state) in (('evaluate', 'candidate'), ('release', 'passed'))
+      and j.finished_at < now() - make_interval(secs => :pause)
+      and not exists (select 1 from jobs o where o.key = j.key and o.created_at > j.created_at)
+      and not exists (select 1 from releases r where r.checkpoint_id = c.id)
+      and not exists (select 1 from gate_runs g where g.checkpoint_id = c.id and g.verdict is not null and j.kind = 'evaluate')
+      and not exists (
+          select 1 from checkpoints n
+          where n.person_id = c.person_id and n.created_at > c.created_at and n.state in ('candidate', 'passed')
+      )
+    order by j.key, j.created_at desc
+""")
+
+
+async def stopped(tx: Tx, pause_s: float) -> Sequence[Work]:
+    """Return the measurements and releases that gave up longer than `pause_s` ago and are still worth doing: their
+    checkpoint waits where they left it, and no newer one has taken its place.
+    """
+    found = await tx.execute(_STOPPED, {"pause": pause_s})
+    return [Work(row.kind, row.queue, row.key, row.payload, row.person_id) for row in found]

@@ -17,7 +17,7 @@ from app.domain.policy import Route
 from app.errors import ConflictError, NotFoundError
 from app.services import release
 from app.services.forget import withdraw
-from app.services.learn import consider
+from app.services.learn import consider, take_up
 from app.store import Store, jobs, lineage, memory, releases
 from app.store.jobs import Work
 from learner.artifacts import dematerialise
@@ -307,6 +307,38 @@ async def test_a_lesson_that_was_taken_back_meanwhile_is_not_released(learner: L
     async with learner.store.begin() as tx:
         await tx.execute(text(change))
     assert (await do(learner, release_of(checkpoint_id, who.person_id)))[0] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("state", "hours", "again"), [("failed", 2, ["queued"]), ("failed", 0, []), ("cancelled", 2, []), ("done", 2, [])]
+)
+async def test_a_release_that_gave_up_is_taken_up_again_later(
+    learner: Learner, state: str, hours: int, again: list[str]
+) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, _ = await candidate(learner, who, 0, "passed")
+    async with learner.store.begin() as tx:
+        await jobs.enqueue(tx, release_of(checkpoint_id, who.person_id))
+        ended = "update jobs set state = :s, finished_at = now() - make_interval(hours => :h)"
+        await tx.execute(text(ended), {"s": state, "h": hours})
+    for _ in range(2):
+        async with learner.store.begin() as tx:
+            await take_up(tx)
+    async with learner.store.begin() as tx:
+        waiting = list(
+            await tx.scalars(text("select state from jobs where kind = 'release' and state <> :s"), {"s": state})
+        )
+    assert waiting == again
+
+
+async def test_what_was_released_or_overtaken_is_not_taken_up_again(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    old, _ = await candidate(learner, who, 1, "passed")
+    await released(learner, who, 2)
+    async with learner.store.begin() as tx:
+        await jobs.enqueue(tx, release_of(old, who.person_id))
+        await tx.execute(text("update jobs set state = 'failed', finished_at = now() - interval '1 day'"))
+        assert await take_up(tx) == 0
 
 
 async def test_a_changed_base_parks_adapters_and_going_back_takes_them_up(learner: Learner, model: ModelServer) -> None:

@@ -3,14 +3,16 @@
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 from app.embedded.postgres import let_through
 
+ROOT = Path(__file__).parent.parent.parent
 FAST = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=120 -c shared_buffers=32MB"
 
 
@@ -27,9 +29,25 @@ def _run(*command: str, home: Path) -> None:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60, cwd=home, **account)
 
 
+def migrate(url: str) -> None:
+    """Bring the database at `url` to the newest schema."""
+    subprocess.run(
+        [sys.executable, "-m", "alembic", "-c", "migrations/alembic.ini", "upgrade", "head"],
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"DATABASE_URL": url},
+        timeout=60,
+        capture_output=True,
+    )
+
+
 @contextmanager
-def throwaway_postgres() -> Iterator[str]:
-    """Yield the server's address with `{}` where the database's name goes."""
+def throwaway_postgres(inside: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the server's address with `{}` where the database's name goes.
+
+    Args:
+        inside: a command that takes the start of the server as its arguments and runs it somewhere special.
+    """
     home = Path(tempfile.mkdtemp(prefix="mentee-pg-"))
     if os.geteuid() == 0:
         shutil.chown(home, "nobody", "nogroup")
@@ -37,7 +55,11 @@ def throwaway_postgres() -> Iterator[str]:
     data = str(home / "data")
     _run(_binary("initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", home=home)
     options = f"-c listen_addresses='' -k {home} {FAST}"
-    _run(_binary("pg_ctl"), "-D", data, "-l", str(home / "log"), "-w", "-o", options, "start", home=home)
+    start = (_binary("pg_ctl"), "-D", data, "-l", str(home / "log"), "-w", "-o", options, "start")
+    if inside:
+        subprocess.run([*inside, *start], check=True, stdout=subprocess.DEVNULL, timeout=60, cwd=home)
+    else:
+        _run(*start, home=home)
     try:
         yield f"postgresql://postgres@/{{}}?host={home}"
     finally:
