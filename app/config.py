@@ -4,6 +4,7 @@ Owns every name in `.env.example`. A bad value or combination raises `ConfigErro
 what to set; values of secrets are never printed.
 """
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Self
@@ -14,6 +15,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.errors import ConfigError
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_ACCOUNT_SID = re.compile(r"AC[0-9a-fA-F]{32}")
+_WHATSAPP_ADDRESS = re.compile(r"whatsapp:\+[1-9][0-9]{6,14}")
 
 
 class LadderSettings(BaseSettings):
@@ -67,6 +70,12 @@ class Settings(BaseSettings):
     telegram_mode: Literal["polling", "webhook"] = "polling"
     telegram_webhook_secret: SecretStr | None = None
 
+    twilio_account_sid: str | None = None
+    twilio_auth_token: SecretStr | None = None
+    twilio_base_url: str | None = Field(None, description="only for a server that speaks Twilio's API in its place")
+    whatsapp_from: str | None = Field(None, description="the bot's own sender, whatsapp:+<number>")
+    whatsapp_business_purpose: str | None = Field(None, description="what the bot does for which business")
+
     raw_body_days: int = Field(3, ge=1, description="days that raw updates are kept")
     model_timeout_s: float = Field(120.0, gt=0, description="longest wait for the next token of a reply")
     max_reply_tokens: int = Field(256, ge=1)
@@ -103,6 +112,36 @@ class Settings(BaseSettings):
             message = "MENTEE_SECRET needs at least 32 characters"
             raise ValueError(message)
         return self
+
+    @model_validator(mode="after")
+    def _whatsapp_whole(self) -> Self:
+        """WhatsApp is off, or set up whole: half of it would lose messages without a word."""
+        needed = {
+            "TWILIO_ACCOUNT_SID": self.twilio_account_sid,
+            "TWILIO_AUTH_TOKEN": self.twilio_auth_token and self.twilio_auth_token.get_secret_value(),
+            "WHATSAPP_FROM": self.whatsapp_from,
+            "WHATSAPP_BUSINESS_PURPOSE": (self.whatsapp_business_purpose or "").strip(),
+        }
+        missing = [name for name, value in needed.items() if not value]
+        if len(missing) == len(needed):
+            return self
+        if not (self.public_url or "").startswith("https://"):
+            missing.append("PUBLIC_URL (https://...)")
+        if missing:
+            message = f"WhatsApp also needs {', '.join(missing)}; docs/whatsapp.md explains each"
+            raise ValueError(message)
+        if not _ACCOUNT_SID.fullmatch(self.twilio_account_sid or ""):
+            message = "TWILIO_ACCOUNT_SID is AC and 32 hexadecimal digits, as Twilio's console shows it"
+            raise ValueError(message)
+        if not _WHATSAPP_ADDRESS.fullmatch(self.whatsapp_from or ""):
+            message = "WHATSAPP_FROM is whatsapp:+ and the number with its country code, without spaces"
+            raise ValueError(message)
+        return self
+
+    @property
+    def whatsapp(self) -> bool:
+        """Whether WhatsApp is switched on; then everything that it needs is set."""
+        return self.whatsapp_from is not None
 
     @property
     def beyond_loopback(self) -> bool:
