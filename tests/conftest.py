@@ -9,7 +9,6 @@ import asyncpg
 import pytest
 
 from app.store import Store
-from tests.support.postgres import ROOT as ROOT
 from tests.support.postgres import migrate, throwaway_postgres
 
 pytest_plugins = ["tests.fakes.fixtures"]

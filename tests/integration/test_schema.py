@@ -9,7 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.store import Store
-from tests.conftest import ROOT
+from tests.support.postgres import ROOT
 
 
 def alembic(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:

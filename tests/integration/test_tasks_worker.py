@@ -19,11 +19,11 @@ from app.embedded.parts import Home, free_port
 from app.services.forget import forget_person
 from app.store import Store, jobs
 from app.store.jobs import Work
-from tests.conftest import ROOT
 from tests.fakes.model import ModelServer
 from tests.fakes.model.faults import Slow
 from tests.integration.test_release import by_model
 from tests.support.lessons import base_folder, candidate, learner_on, pupil
+from tests.support.postgres import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 PATIENCE_S = 90

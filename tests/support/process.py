@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-from tests.conftest import ROOT
+from tests.support.postgres import ROOT
 
 START_S = 60
 

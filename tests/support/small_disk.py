@@ -1,0 +1,87 @@
+"""A PostgreSQL whose tables lie on a disk of a few megabytes that a test can fill to the last page and free again.
+
+The disk is a tmpfs that only the server sees (a mount namespace of its own); the write-ahead log lies elsewhere, as
+PostgreSQL ends itself where that one has no room, which is another fault: the server is away. To mount takes root.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+from tests.support.postgres import migrate, throwaway_postgres
+
+MIB = 40
+NAME = "small"
+_WEIGH = "insert into ballast select repeat('x', 7000) from generate_series(1, $1::int)"
+# Mount, then go on as the account that the server runs under.
+_INSIDE = (
+    'mount -t tmpfs -o "size=$1,mode=700,uid=$(id -u nobody)" tmpfs "$2" && shift 2 && '
+    'exec setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"'
+)
+
+
+def may_mount() -> bool:
+    """Whether this process may mount a file system that nobody else sees."""
+    unshare = shutil.which("unshare")
+    if os.geteuid() != 0 or unshare is None or shutil.which("setpriv") is None:
+        return False
+    return subprocess.run([unshare, "--mount", "true"], capture_output=True, timeout=10, check=False).returncode == 0
+
+
+@dataclass
+class SmallDisk:
+    """A migrated database on the small disk."""
+
+    url: str
+
+    async def fill(self) -> None:
+        """Leave no page free. What has room in its pages still takes rows, as it is with a full disk."""
+        connection = await asyncpg.connect(self.url)
+        try:
+            await connection.execute("create table ballast (weight text)")
+            await connection.execute("alter table ballast alter weight set storage plain")
+            for rows in (500, 50, 1):
+                with suppress(asyncpg.DiskFullError):
+                    while True:
+                        await connection.execute(_WEIGH, rows)
+        finally:
+            await connection.close()
+
+    async def free(self) -> None:
+        """Make room."""
+        connection = await asyncpg.connect(self.url)
+        try:
+            await connection.execute("drop table ballast")
+        finally:
+            await connection.close()
+
+
+@contextmanager
+def small_disk() -> Iterator[SmallDisk]:
+    """Run a server with a migrated database on a small disk until the block ends."""
+    mount = Path(tempfile.mkdtemp(prefix="mentee-small-"))
+    inside = ("unshare", "--mount", "sh", "-c", _INSIDE, "sh", f"{MIB}m", str(mount))
+    try:
+        with throwaway_postgres(inside) as server:
+            asyncio.run(_lay(server.format("postgres"), mount))
+            migrate(server.format(NAME))
+            yield SmallDisk(server.format(NAME))
+    finally:
+        mount.rmdir()
+
+
+async def _lay(url: str, mount: Path) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        await connection.execute(f"create tablespace disk location '{mount}'")
+        await connection.execute(f"create database {NAME} tablespace disk strategy file_copy")
+    finally:
+        await connection.close()
