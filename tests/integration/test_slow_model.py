@@ -1,0 +1,67 @@
+"""A model server that is silent for a minute: the wait is shown, its end is one sentence, and nothing is lost.
+
+Time runs faster here: MODEL_TIMEOUT_S is 2 where it is 120 by default, so a silence of 60 seconds is one of 1.
+"""
+
+import pytest
+
+from app.clients import vllm
+from app.config import Settings
+from app.services import live
+from tests.fakes.model import ModelServer, faults
+from tests.fakes.telegram import TelegramServer
+from tests.support.road import road
+
+TIMEOUT_S = 2.0
+MINUTE_S = 60 / 120 * TIMEOUT_S
+FOR_EVER = faults.Slow(first_token_s=60.0)
+
+
+def test_a_minute_is_within_the_default() -> None:
+    patience_s = Settings(_env_file=None).model_timeout_s
+    assert patience_s >= 60 * TIMEOUT_S / MINUTE_S
+    assert patience_s < vllm.TOTAL_TIMEOUT_S  # it counts silence, not the length of a reply
+
+
+async def test_a_minute_of_silence_is_waited_for(database_url: str, model: ModelServer) -> None:
+    model.next(faults.Slow(first_token_s=MINUTE_S))
+    async with road(database_url, model.url, model_timeout_s=TIMEOUT_S) as running, running.visitor() as visitor:
+        assert (await visitor.ask("take your time"))["plain"] == "You said: take your time"
+    assert len(model.calls) == 1
+
+
+async def test_the_wait_is_shown_and_its_end_is_a_sentence_with_a_retry(database_url: str, model: ModelServer) -> None:
+    model.next(FOR_EVER)
+    async with road(database_url, model.url, model_timeout_s=TIMEOUT_S) as running, running.visitor() as visitor:
+        await visitor.say("are you there?")
+        await visitor.say("and this?")
+        await visitor.wait(lambda items: [i for i in items if i.get("kind") == "pending"], TIMEOUT_S)
+        told = await visitor.told("can't reach the model")
+        await visitor.told("You said: and this?")
+        shown = [i["plain"] for i in await visitor.messages() if "can't reach the model" in i.get("plain", "")]
+        assert len(shown) == 1
+        await visitor.press(f"t:{told['turn']['id']}")
+        await visitor.told("You said: are you there?")
+        turns = await running.rows("select user_text, state, failure from turns order by number")
+    assert [(t["user_text"], t["state"], t["failure"]) for t in turns] == [
+        ("are you there?", "failed", "unavailable"),
+        ("and this?", "done", None),
+        ("are you there?", "done", None),
+    ]
+
+
+async def test_telegram_shows_typing_for_as_long_as_the_wait_takes(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "TYPING_S", live.TYPING_S * TIMEOUT_S / 120)
+    model.next(FOR_EVER)
+    telegram = {"telegram_bot_token": telegram_server.token, "telegram_base_url": telegram_server.base_url}
+    async with road(database_url, model.url, model_timeout_s=TIMEOUT_S, **telegram):
+        ann = telegram_server.user("Ann")
+        ann.say("are you there?")
+        await telegram_server.wait_for(lambda: any(m.text == "…" for m in ann.chat.from_bot), 10)
+        await telegram_server.wait_for(lambda: any("can't reach the model" in m.text for m in ann.chat.from_bot), 20)
+    texts = [m.text for m in ann.chat.from_bot]
+    assert sum("can't reach the model" in words for words in texts) == 1
+    assert "…" not in texts  # the sentence stands where the dots were
+    assert len(telegram_server.calls_of("sendChatAction")) > 3
