@@ -1,0 +1,107 @@
+"""Inline Markdown tokens → WhatsApp's marks: `*bold*` `_italic_` `~strike~` and code in backticks.
+
+WhatsApp formats only what its marks touch on both sides, within one line; so marks are put inside white space and on each
+line anew, and code is left alone. Links, which it does not know, become "label (target)". Knows nothing of blocks.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markdown_it.token import Token
+
+_MARKS = {"strong": "*", "em": "_", "s": "~"}
+_TAG = re.compile(r"</?(?P<name>b|strong|i|em|s|del|strike|u|ins|br)\s*/?>", re.IGNORECASE)
+_TAG_MARKS = {
+    "b": "*", "strong": "*", "i": "_", "em": "_", "s": "~", "del": "~", "strike": "~", "u": "", "ins": "", "br": "\n",
+}  # fmt: skip
+_NAME = re.compile(r"\w+")
+_EDGES = re.compile(r"(?P<before>\s*)(?P<body>.*?)(?P<after>\s*)", re.DOTALL)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A format or link that waits for its end, with what was written since."""
+
+    token: Token | None
+    pieces: list[str]
+
+
+def inline(tokens: Sequence[Token], *, around: str = "") -> str:
+    """Return the text of a block's inline `tokens`; `around` is the mark that the whole block gets, not to be set twice."""
+    stack = [_Open(None, [])]
+    for token in tokens:
+        if token.nesting > 0:
+            stack.append(_Open(token, []))
+        elif token.nesting < 0 and len(stack) > 1:
+            done = stack.pop()
+            used = around + "".join(_mark(o.token) for o in stack if o.token)
+            before = "".join(stack[-1].pieces)[-1:]
+            stack[-1].pieces.append(_closed(done, used, before))
+        else:
+            stack[-1].pieces.append(_leaf(token))
+    return "".join("".join(o.pieces) for o in stack)
+
+
+def marked(text: str, mark: str) -> str:
+    """Return `text` with `mark` on each of its lines, inside the white space around it."""
+    return "\n".join(_marked_line(line, mark) for line in text.split("\n"))
+
+
+def target_of(token: Token) -> str:
+    """Return where a link or picture leads, with its title."""
+    target = str(token.attrGet("href") or token.attrGet("src") or "")
+    title = token.attrGet("title")
+    return f"{target}, {title}" if title else target
+
+
+def _marked_line(line: str, mark: str) -> str:
+    found = _EDGES.fullmatch(line)
+    if not found or not found["body"]:
+        return line
+    return f"{found['before']}{mark}{found['body']}{mark}{found['after']}"
+
+
+def _mark(token: Token) -> str:
+    return _MARKS.get(token.type.removesuffix("_open"), "")
+
+
+def _closed(done: _Open, used: str, before: str) -> str:
+    text = "".join(done.pieces)
+    assert done.token is not None  # noqa: S101 - only the bottom of the stack has none
+    if done.token.type == "link_open":
+        return _link(text, target_of(done.token))
+    mark = _mark(done.token)
+    if done.token.markup == "__" and _NAME.fullmatch(text):
+        return f"__{text}__"  # a name of Python's, far more often than a word made bold
+    if before.isascii() and before.isalnum():
+        return f"*{text}*" if mark == "_" else text  # within a word nothing is formatted, and 2*3*4 is no emphasis
+    return text if mark in used else marked(text, mark)
+
+
+def _link(label: str, target: str) -> str:
+    if not label.strip():
+        return target
+    return label if target in {"", label, f"mailto:{label}"} else f"{label} ({target})"
+
+
+def _leaf(token: Token) -> str:
+    match token.type:
+        case "softbreak" | "hardbreak":
+            return "\n"
+        case "code_inline":
+            return _code(token.content)
+        case "image":
+            return _link(inline(token.children or []), target_of(token))
+        case "html_inline":
+            tag = _TAG.fullmatch(token.content)
+            return _TAG_MARKS[tag["name"].lower()] if tag else token.content
+        case _:
+            return token.content
+
+
+def _code(content: str) -> str:
+    if not content.strip():
+        return content
+    fence = "```" if "`" in content else "`"
+    return f"{fence}{content}{fence}"

@@ -1,0 +1,55 @@
+"""Makes raw updates of Twilio's forms: the keys by which a repeat is known, and the lane in which it is handled.
+
+A message repeats under its MessageSid, a request under its idempotency token; a failed delivery under its message and
+status. One person's messages are one lane; votes by button and `/stop` overtake. What cannot be read has the SHA-256 of
+its bytes as its key and goes to the quarantine lane.
+"""
+
+import hashlib
+
+from app.domain.press import overtakes
+from app.errors import InvalidInputError
+from bots.base import RawUpdate
+from bots.whatsapp.form import Form, field, maybe, read_form, sender
+
+QUARANTINE_LANE = "quarantine"
+FAILED = frozenset({"failed", "undelivered"})
+
+
+def raw_message(body: bytes, token: str | None) -> RawUpdate:
+    """Return the message in `body`; `token` is the request's idempotency token."""
+    try:
+        form = read_form(body)
+        keys = [f"whatsapp:message:{field(form, 'MessageSid')}"]
+        lane = _lane(form)
+    except InvalidInputError:
+        return _unreadable(body)
+    return RawUpdate(body, (*keys, *([f"whatsapp:request:{token}"] if token else [])), lane)
+
+
+def raw_status(body: bytes) -> RawUpdate | None:
+    """Return the status in `body` when it says that a message failed for good; None for all others.
+
+    The road of a message that arrives is known by its receipt; nothing depends on `queued`, `sent`, `delivered` and `read`,
+    which come repeated and out of order. A failure is final: no later status takes it back.
+    """
+    try:
+        form = read_form(body)
+        sid, status = field(form, "MessageSid"), field(form, "MessageStatus")
+    except InvalidInputError:
+        return _unreadable(body)
+    if status not in FAILED:
+        return None
+    return RawUpdate(body, (f"whatsapp:status:{sid}:{status}",), f"status:{sid}")
+
+
+def _lane(form: Form) -> str:
+    who = sender(form)
+    payload = maybe(form, "ButtonPayload")
+    if payload and overtakes(payload):
+        return f"votes:{who}"
+    return f"stop:{who}" if (maybe(form, "Body") or "").lower() == "/stop" else who
+
+
+def _unreadable(body: bytes) -> RawUpdate:
+    return RawUpdate(body, (f"whatsapp:body:{hashlib.sha256(body).hexdigest()}",), QUARANTINE_LANE)

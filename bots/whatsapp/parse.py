@@ -1,0 +1,80 @@
+"""Twilio's forms → events. What cannot be used raises `InvalidInputError`. Knows nothing of consent, turns or the store.
+
+Emoji reactions, edits and deletions do not come through Twilio; a thumb sent as a message is a vote by the dialogue's own
+rule. A button is known by its payload, never by MessageType or by its label, which is in the person's language.
+"""
+
+import re
+from collections.abc import Sequence
+
+from app.domain.event import AnyEvent, ChatAddress, FailedDeliveryEvent, MessageEvent, PressEvent, Sender
+from app.domain.text import storable
+from bots.whatsapp import form as read
+from bots.whatsapp.faults import is_gone
+from bots.whatsapp.form import Form, field, maybe
+
+NOBODY = Sender(None)
+_COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,32})(?=\s|$)")
+_TEXT = frozenset({"text", "button", "interactive"})
+_KOREA = ("whatsapp:+82", "whatsapp:KR.")
+
+
+def parse(body: bytes) -> Sequence[AnyEvent]:
+    """Return what the form says, exactly one event.
+
+    Raises:
+        InvalidInputError: it is no form, or lacks what every message has.
+    """
+    form = read.read_form(body)
+    return [_status(form) if "MessageStatus" in form else _incoming(form)]
+
+
+def _incoming(form: Form) -> AnyEvent:
+    number = field(form, "MessageSid")
+    chat, sender = ChatAddress(read.address(form)), _sender(form)
+    reply = maybe(form, "OriginalRepliedMessageSid")
+    payload = maybe(form, "ButtonPayload")
+    if payload:
+        return PressEvent(chat, sender, press_id=number, message_id=reply, data=payload)
+    text = storable(form.get("Body", ""))
+    forwarded = _flag(form, "Forwarded") or _flag(form, "FrequentlyForwarded")
+    command = None if forwarded else _COMMAND.match(text.strip())
+    return MessageEvent(
+        chat,
+        sender,
+        message_id=number,
+        text=text,
+        reply_to=reply,
+        forwarded=forwarded,
+        media=_media(form),
+        command=command["name"].lower() if command else None,
+        argument=text.strip()[command.end() :].strip() if command else "",
+    )
+
+
+def _sender(form: Form) -> Sender:
+    who, address = read.sender(form), read.address(form)
+    language = "ko" if who.startswith(_KOREA) or address.startswith(_KOREA) else None
+    return Sender(who, alias=address if address != who else None, name=maybe(form, "ProfileName"), language=language)
+
+
+def _media(form: Form) -> str | None:
+    """Return what is attached, by its name in Twilio's MessageType; None for nothing."""
+    kind = (maybe(form, "MessageType") or "").lower()
+    if kind and kind not in _TEXT:
+        return kind
+    if read.number(form, "NumMedia"):
+        return (maybe(form, "MediaContentType0") or "file").partition("/")[0]
+    return "location" if maybe(form, "Latitude") else None
+
+
+def _flag(form: Form, name: str) -> bool:
+    return (maybe(form, name) or "").lower() == "true"
+
+
+def _status(form: Form) -> FailedDeliveryEvent:
+    code = maybe(form, "ErrorCode") or maybe(form, "MessageStatus") or "unknown"
+    address = ChatAddress(maybe(form, "To") or "")
+    return FailedDeliveryEvent(
+        address, NOBODY, message_id=field(form, "MessageSid"), reason=f"twilio_{code}"[:40], gone=is_gone(code)
+    )

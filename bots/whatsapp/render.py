@@ -1,0 +1,42 @@
+"""Markdown of a model reply → the text that WhatsApp formats. Never raises, never loses a visible character.
+
+What the parser would drop (a table's surplus cells, what lies too deep) is noticed by counting, and the reply is then
+shown more plainly. Knows nothing of message limits (`split`) and of sending.
+"""
+
+import html
+import re
+import string
+
+from app.domain.text import storable
+from bots.markdown import MAX_NESTING, clean, tokens_of, widen
+from bots.whatsapp.page import Page
+
+_MARKUP = frozenset(string.whitespace + string.punctuation)
+_TAG = re.compile(r"</?(?:b|strong|i|em|s|del|strike|u|ins|br)\s*/?>", re.IGNORECASE)
+_LANGUAGE = re.compile(r"^[> \t\d.*+)-]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]{1,32}", re.MULTILINE)
+
+
+def render(markdown: str) -> str:
+    """Return what to send so that a chat shows what `markdown` means."""
+    source = clean(storable(markdown))
+    # The language of a code block is the one thing that is left out.
+    solid = _solid(html.unescape(_TAG.sub("", _LANGUAGE.sub("", source))))
+    for tables in (True, False):
+        rendered = _rendered(source, tables=tables)
+        if rendered is not None and _solid(rendered) >= solid:
+            return rendered
+    return source.strip()
+
+
+def _rendered(source: str, *, tables: bool) -> str | None:
+    wide = widen(source)
+    tokens = tokens_of(wide, tables=tables)
+    if any(token.level >= MAX_NESTING - 1 for token in tokens):
+        return None  # the parser stopped descending and dropped what lay below
+    return Page(wide.split("\n"), tokens).text()
+
+
+def _solid(text: str) -> int:
+    """Count what a reader would miss: neither white space nor ASCII punctuation."""
+    return sum(c not in _MARKUP and not c.isspace() for c in text)

@@ -1,0 +1,137 @@
+"""WhatsApp through Twilio as a `Channel`. Knows nothing of turns and outbox: it neither queues nor repeats what may have
+been sent. WhatsApp has no edits and, outside templates, no buttons: the dialogue says choices in words.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import aiohttp
+from twilio.base.exceptions import TwilioException
+from twilio.rest import Client
+
+from app.domain.event import AnyEvent, ChatAddress, MessageEvent, PressEvent
+from app.domain.outgoing import Content
+from app.domain.text import is_blank
+from app.errors import DeliveryError, DeliveryRetryError
+from app.ports import Capabilities
+from app.telemetry import Log
+from bots.whatsapp.client import open_client
+from bots.whatsapp.faults import meaning
+from bots.whatsapp.form import ME
+from bots.whatsapp.parse import parse
+from bots.whatsapp.render import render
+from bots.whatsapp.split import MAX_UNITS, split
+
+log = Log(__name__)
+_CAPABILITIES = Capabilities(buttons=False, edits=False, typing=True, files=False, max_units=MAX_UNITS)
+_ELLIPSIS = "…"  # for a text of which nothing can be seen, which Twilio would refuse
+_AWAY_S = 2.0
+_TYPING_S = 20.0  # Meta shows it for 25 s or until the reply
+_REMEMBERED = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The Twilio account, the bot's own sender, and where Twilio reports what became of a message."""
+
+    sid: str
+    token: str = field(repr=False)
+    sender: str
+    status_url: str
+    base_url: str | None = None
+
+
+@dataclass(slots=True)
+class _Heard:
+    """A person's newest message, and when typing was last shown for it."""
+
+    message_id: str
+    typed_at: float = float("-inf")
+
+
+class WhatsAppChannel:
+    """One WhatsApp sender (`app.ports.Channel`). `start` before use, `close` after."""
+
+    name = "whatsapp"
+    capabilities = _CAPABILITIES
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self._client: Client | None = None
+        self._heard: OrderedDict[str, _Heard] = OrderedDict()
+
+    def start(self) -> None:
+        """Make the client, inside the loop that will use it. Asks nobody anything."""
+        self._client = open_client(self._account.sid, self._account.token, self._account.base_url)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._client:
+            await self._client.http_client.close()
+            self._client = None
+
+    async def check(self) -> None:
+        """Ask Twilio whether it knows the account. Raises the `DeliveryError` family."""
+        client = self._connected()
+        try:
+            await client.api.v2010.accounts(self._account.sid).fetch_async()
+        except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise meaning(error) from error
+
+    def parse(self, body: bytes) -> Sequence[AnyEvent]:
+        events = parse(body)
+        for event in events:
+            if isinstance(event, MessageEvent | PressEvent):
+                self._hear(event.chat, event.message_id if isinstance(event, MessageEvent) else event.press_id)
+        return events
+
+    def split(self, text: str) -> Sequence[str]:
+        return split(text)
+
+    async def send(self, chat: ChatAddress, content: Content) -> str:
+        client = self._connected()
+        if content.file_name is not None:
+            raise DeliveryError("WhatsApp takes no files from here")
+        text = render(content.text)
+        try:
+            message = await client.messages.create_async(
+                to=chat.external_id,
+                from_=self._account.sender,
+                body=_ELLIPSIS if is_blank(text) else text,
+                status_callback=self._account.status_url,
+            )
+        except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise meaning(error) from error
+        return str(message.sid)
+
+    async def edit(self, chat: ChatAddress, message_id: str, content: Content) -> None:
+        """Change nothing: WhatsApp has no edits, and all that ever changes under a sent message is its choices."""
+
+    def private_link(self) -> str:
+        return f": https://wa.me/{self._account.sender.removeprefix(ME).lstrip('+')}"
+
+    async def typing(self, chat: ChatAddress) -> None:
+        heard, now = self._heard.get(chat.external_id), time.monotonic()
+        if self._client is None or heard is None or now - heard.typed_at < _TYPING_S:
+            return
+        heard.typed_at = now
+        try:
+            await self._client.messaging.v2.typing_indicator.create_async("whatsapp", heard.message_id)
+        except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
+            log.info("whatsapp:typing:refused", kind=type(error).__name__)
+
+    async def answer_press(self, press_id: str, note: str) -> None:
+        """Do nothing: nobody waits for an answer to a press here."""
+
+    def _connected(self) -> Client:
+        if self._client is None:
+            raise DeliveryRetryError("WhatsApp is not connected yet", _AWAY_S)
+        return self._client
+
+    def _hear(self, chat: ChatAddress, message_id: str) -> None:
+        self._heard.pop(chat.external_id, None)
+        self._heard[chat.external_id] = _Heard(message_id)
+        if len(self._heard) > _REMEMBERED:
+            self._heard.popitem(last=False)

@@ -1,0 +1,200 @@
+"""A reply of any length → parts of Markdown that each render to at most 1500 UTF-16 units, numbered when there are several.
+
+Blocks stay whole where they fit. A longer one is cut between its lines, code by fences closed and opened again, a table
+with its head repeated; a line that is still too long at a sentence, a space, and only then between grapheme clusters.
+Twilio refuses more than 1600 characters, counted in a way that it does not say for emoji: hence the distance.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from markdown_it.token import Token
+from wcwidth import grapheme_boundary_before
+
+from app.domain.text import storable
+from bots.markdown import clean, tokens_of, widen
+from bots.whatsapp.render import render
+
+MAX_UNITS = 1500
+_ROOM = MAX_UNITS - len("(9999/9999)\n\n")
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
+_SPACE = re.compile(r"\s+")
+_TICKS = re.compile("`+")
+_QUOTE = re.compile(r"\s{0,3}>\s?")
+
+
+def units(text: str) -> int:
+    """Return the length of `text` in UTF-16 code units."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def split(markdown: str) -> list[str]:
+    """Return the Markdown of each part; a reply that fits is returned as it came."""
+    if units(render(markdown)) <= MAX_UNITS:
+        return [markdown]
+    parts = _packed(_pieces(widen(clean(storable(markdown)))))
+    return parts if len(parts) == 1 else [f"({n}/{len(parts)})\n\n{part}" for n, part in enumerate(parts, 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Markdown that fits one part, and what stands between it and the piece before."""
+
+    source: str
+    gap: str = "\n"
+
+
+def _packed(pieces: Iterator[_Piece]) -> list[str]:
+    parts: list[str] = []
+    for piece in pieces:
+        joined = f"{parts[-1]}{piece.gap}{piece.source}" if parts else ""
+        if joined and _fits(joined):
+            parts[-1] = joined
+        else:
+            parts.append(piece.source)
+    return parts or [""]
+
+
+def _pieces(source: str) -> Iterator[_Piece]:
+    """Yield the pieces of a whole reply in order."""
+    lines, tokens = source.split("\n"), tokens_of(source)
+    done = 0
+    for token in tokens:
+        if token.level or not token.map or token.nesting < 0 or token.map[0] < done:
+            continue
+        if token.map[0] > done:
+            yield from _prose(lines[done : token.map[0]], "\n")  # what no block claims
+        block = lines[token.map[0] : token.map[1]]
+        gap = "\n" if token.map[0] and lines[token.map[0] - 1].strip() else "\n\n"
+        for number, piece in enumerate(_block(block, token, tokens)):
+            yield piece if number else replace(piece, gap=gap)
+        done = token.map[1]
+    yield from _prose(lines[done:], "\n")
+
+
+def _block(block: Sequence[str], token: Token, tokens: Sequence[Token]) -> Iterator[_Piece]:
+    whole = "\n".join(block).strip("\n")
+    if _fits(whole):
+        yield _Piece(whole)
+    elif token.type in {"fence", "code_block"}:
+        yield from _code(token)
+    elif token.type == "table_open":
+        yield from _table(block)
+    else:
+        yield from _mixed(block, token, tokens)
+
+
+def _mixed(block: Sequence[str], outer: Token, tokens: Sequence[Token]) -> Iterator[_Piece]:
+    """Yield a list's or quote's lines, the code inside it as code of its own."""
+    first, end = outer.map or [0, 0]
+    done = first
+    for token in tokens:
+        if token.type != "fence" or not token.map or not done <= token.map[0] < end:
+            continue
+        yield from _prose(block[done - first : token.map[0] - first], "\n")
+        yield from _code(token)
+        done = token.map[1]
+    yield from _prose(block[done - first :], "\n")
+
+
+def _prose(lines: Sequence[str], gap: str) -> Iterator[_Piece]:
+    between = gap
+    for line in lines:
+        if not line.strip():
+            between = "\n\n"
+            continue
+        quote = _QUOTE.match(line)
+        lead = quote[0] if quote else ""
+        for number, piece in enumerate(_cut(line, _ROOM, lead)):
+            yield _Piece(piece, " " if number else between)
+        between = "\n"
+
+
+def _code(token: Token) -> Iterator[_Piece]:
+    fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(token.content)), default=0))
+    room = _ROOM - units(token.info) - 2 * len(fence) - 2
+    held: list[str] = []
+    for line in token.content.removesuffix("\n").split("\n"):
+        for piece in _cut_code(line, room):
+            if held and not _fits(_fenced([*held, piece], fence, token.info)):
+                yield _Piece(_fenced(held, fence, token.info))
+                held = []
+            held.append(piece)
+    yield _Piece(_fenced(held, fence, token.info))
+
+
+def _fenced(lines: Sequence[str], fence: str, info: str) -> str:
+    return "\n".join([f"{fence}{info.strip()}", *lines, fence])
+
+
+def _table(block: Sequence[str]) -> Iterator[_Piece]:
+    """Yield each row as a table of its own; lines alone where even that is too long."""
+    head, rows = block[:2], block[2:]
+    for row in rows:
+        alone = "\n".join([*head, row])
+        if row.strip() and _fits(alone):
+            yield _Piece(alone, "\n\n")
+        else:
+            yield from _prose([row], "\n\n")
+    if not rows:
+        yield from _prose(head, "\n\n")
+
+
+def _fits(source: str) -> bool:
+    return units(render(source)) <= _ROOM
+
+
+def _cut(text: str, room: int, lead: str = "") -> Iterator[str]:
+    """Yield pieces of a line of prose that each fit when rendered, every one after the first led by `lead`."""
+    rest = text.strip() if not lead else text.rstrip()
+    while rest and not _fits(rest):
+        place = _place(rest, _widest(rest, room))
+        while place > 1 and not _fits(rest[:place].rstrip()):
+            place = _place(rest, max(1, place * 3 // 4))
+        yield rest[:place].rstrip() or rest[:place]
+        rest = lead + rest[place:].lstrip() if rest[place:].strip() else ""
+    if rest:
+        yield rest
+
+
+def _cut_code(line: str, room: int) -> Iterator[str]:
+    """Yield pieces of a line of code; nothing is trimmed."""
+    rest = line
+    while units(rest) > room:
+        place = _grapheme(rest, _widest(rest, room))
+        yield rest[:place]
+        rest = rest[place:]
+    yield rest
+
+
+def _widest(text: str, room: int) -> int:
+    """Return how many code points of `text` are at most `room` units; at least one."""
+    end = min(len(text), room)
+    while end > 1 and units(text[:end]) > room:
+        end -= max(1, (units(text[:end]) - room) // 2)
+    return max(1, end)
+
+
+def _place(text: str, end: int) -> int:
+    """Return the best place to cut at or before `end`, never 0."""
+    for pattern in (_SENTENCE, _SPACE):
+        places = [m.end() for m in pattern.finditer(text, end // 4, end)]
+        best = next((p for p in reversed(places) if _closed(text[:p])), None)
+        if best:
+            return best
+    spaces = [m.end() for m in _SPACE.finditer(text, end // 4, end)]
+    return spaces[-1] if spaces else _grapheme(text, end)
+
+
+def _closed(text: str) -> bool:
+    """Whether no emphasis, code or link seems to be open at the end of `text`."""
+    return not (text.count("**") % 2 or text.count("`") % 2 or text.rfind("](") > text.rfind(")"))
+
+
+def _grapheme(text: str, end: int) -> int:
+    """Return the last boundary between grapheme clusters up to `end`; `end` where one cluster alone is longer."""
+    if end >= len(text):
+        return end
+    boundary = grapheme_boundary_before(text, end + 1)
+    return boundary if boundary > 0 else end

@@ -1,0 +1,106 @@
+"""Twilio's posts to our own webhooks: verified, stored as they are, acknowledged.
+
+    not signed by Twilio, for another account or sender 403 · longer than 64 KiB 413
+    store away 503 (Twilio goes to its fallback) · everything authentic 200, a message with an empty answer
+
+The signature covers the address that Twilio was given, so it is checked over PUBLIC_URL and never over what a proxy passes on.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+from twilio.request_validator import RequestValidator
+
+from app.errors import InvalidInputError, StoreUnavailableError
+from app.telemetry import Log
+from bots.base import Accept, RawUpdate
+from bots.whatsapp.form import Form, read_form
+from bots.whatsapp.keys import raw_message, raw_status
+
+log = Log(__name__)
+SIGNATURE_HEADER = "X-Twilio-Signature"
+IDEMPOTENCY_HEADER = "I-Twilio-Idempotency-Token"
+MAX_BODY = 64 * 1024
+_CHUNK = 16 * 1024
+_NOTHING_TO_SAY = '<?xml version="1.0" encoding="UTF-8"?><Response/>'
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """What an authentic post bears: the signature of `token` over `url`, this account, and our own sender."""
+
+    url: str
+    account_sid: str
+    sender: str
+    token: str = field(repr=False)
+
+    def fits(self, form: Form, signature: str | None, query: str, ours: str) -> bool:
+        """Whether Twilio signed the form for this address; `ours` names the field that holds our sender."""
+        if not signature:
+            return False
+        url = f"{self.url}?{query}" if query else self.url
+        # The library compares in constant time, and takes repeated fields from a MultiDict.
+        signed = bool(RequestValidator(self.token).validate(url, form, signature))
+        return signed and form.get("AccountSid") == self.account_sid and form.get(ours) == self.sender
+
+
+def message_handler(seal: Seal, accept: Accept) -> Handler:
+    """Return the handler of what people send."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        refusal, body = await _authentic(request, seal, "To")
+        if refusal:
+            return refusal
+        return await _stored(accept, raw_message(body, request.headers.get(IDEMPOTENCY_HEADER)))
+
+    return handle
+
+
+def status_handler(seal: Seal, accept: Accept) -> Handler:
+    """Return the handler of what becomes of our own messages."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        refusal, body = await _authentic(request, seal, "From")
+        if refusal:
+            return refusal
+        return await _stored(accept, raw_status(body))
+
+    return handle
+
+
+async def _authentic(request: web.Request, seal: Seal, ours: str) -> tuple[web.Response | None, bytes]:
+    body = await _read(request)
+    if body is None:
+        return web.Response(status=413), b""
+    try:
+        form = read_form(body)
+    except InvalidInputError:
+        form = Form()
+    if not seal.fits(form, request.headers.get(SIGNATURE_HEADER), request.rel_url.raw_query_string, ours):
+        log.warning("whatsapp:webhook:unauthentic")
+        return web.Response(status=403), b""
+    return None, body
+
+
+async def _stored(accept: Accept, update: RawUpdate | None) -> web.Response:
+    try:
+        if update:
+            await accept([update])
+    except StoreUnavailableError:
+        log.warning("whatsapp:webhook:store_away")
+        return web.Response(status=503, headers={"Retry-After": "5"})
+    return web.Response(text=_NOTHING_TO_SAY, content_type="text/xml")
+
+
+async def _read(request: web.Request) -> bytes | None:
+    """Return the body; None when it is longer than any message."""
+    if (request.content_length or 0) > MAX_BODY:
+        return None
+    body = bytearray()
+    async for chunk in request.content.iter_chunked(_CHUNK):
+        body += chunk
+        if len(body) > MAX_BODY:
+            return None
+    return bytes(body)
