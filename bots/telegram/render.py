@@ -8,8 +8,8 @@ import html
 import string
 
 from app.domain.text import storable
+from bots.markdown import MAX_NESTING, clean, tokens_of, widen
 from bots.telegram.ink import TAG
-from bots.telegram.markdown import MAX_NESTING, clean, tokens_of, widen
 from bots.telegram.marks import Entity, Rendered, entities
 from bots.telegram.page import Page
 

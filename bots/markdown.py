@@ -2,7 +2,7 @@
 
 Differences, each because something was lost or mangled without it: emphasis works next to Korean, Japanese and Chinese
 letters; a fence inside a Markdown fence does not end it; link definitions and HTML blocks stay visible text; link
-targets are kept as written. Knows nothing of Telegram.
+targets are kept as written. Knows nothing of any platform.
 """
 
 import re
@@ -20,7 +20,7 @@ _CJK = re.compile(
 )
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*?)[ \t]*$")
 _MARKDOWN = frozenset({"markdown", "md"})
-# Telegram turns control characters into spaces; doing it first keeps our offsets and its own the same.
+# Platforms turn control characters into spaces; doing it first keeps our offsets and theirs the same.
 _CONTROL = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _NEWLINE = re.compile("\r\n?|[\u2028\u2029]")
 
@@ -53,7 +53,7 @@ class _ChatInline(ParserInline):
 
 
 class _ChatMarkdown(MarkdownIt):
-    """Keeps link targets as they were written; Telegram encodes them itself."""
+    """Keeps link targets as they were written; the platform encodes them itself."""
 
     def normalizeLink(self, url: str) -> str:  # noqa: N802 - the library's name
         return url
