@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 import os
 import signal
 import subprocess
@@ -175,6 +176,7 @@ async def _killed_supervisor(home: Home, record: Path) -> list[int]:
 async def test_parts_stop_when_the_supervisor_is_killed(home: Home, tmp_path: Path) -> None:
     part, grandchild = await _killed_supervisor(home, tmp_path / "record")
     await _until(lambda: not _alive(part))
+    assert json.loads((home.run / "kept.pid").read_text(encoding="utf-8"))["pid"] == part  # for the next start
     os.kill(grandchild, signal.SIGKILL)
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 from tests.fakes.model import ModelServer, faults
 from tests.integration.test_memory import LINE, dislike
-from tests.support.road import Item, Visitor, button
+from tests.support.road import Item, Road, Visitor, button
 
 
 def _without_buttons(words: str, items: list[Item]) -> bool:
@@ -18,23 +18,31 @@ async def _kept(visitor: Visitor) -> Item:
     return await visitor.offered("I'll keep this in mind", "Undo")
 
 
-async def test_a_line_taken_back_in_the_panel_offers_no_undo_in_the_conversation(visitor: Visitor) -> None:
+async def test_a_line_taken_back_in_the_panel_offers_no_undo_in_the_conversation(
+    running: Road, visitor: Visitor
+) -> None:
     kept = await _kept(visitor)
     await visitor.press(button(kept, "Undo"))  # as the panel does it: without naming a message
     await visitor.wait(lambda items: _without_buttons("I'll keep this in mind", items))
+    assert [m["state"] for m in await running.rows("select state from memory_lines")] == ["undone"]
 
 
-async def test_a_new_question_is_told_once(visitor: Visitor) -> None:
+async def test_a_new_question_is_told_once(running: Road, visitor: Visitor) -> None:
     kept = await _kept(visitor)
     await visitor.press(button(kept, "new question"), kept["message_id"])
     await visitor.wait(lambda items: _without_buttons("I'll keep this in mind", items))
+    await visitor.told(f"You said: {LINE}")
+    assert [m["state"] for m in await running.rows("select state from memory_lines")] == ["undone"]
+    assert len(await running.rows("select 1 from outbox where content->>'text' like 'I''ll keep this in mind%'")) == 1
 
 
-async def test_a_chosen_reason_cannot_be_chosen_again(visitor: Visitor) -> None:
+async def test_a_chosen_reason_cannot_be_chosen_again(running: Road, visitor: Visitor) -> None:
     await dislike(visitor)
     asked = await visitor.offered("What was wrong?", "Just this time")
     await visitor.press(button(asked, "Just this time"), asked["message_id"])
     await visitor.wait(lambda items: _without_buttons("What was wrong?", items))
+    (chosen,) = await running.rows("select kind, class, classified_by from feedback")
+    assert chosen == {"kind": "reason", "class": "one_off", "classified_by": "person"}
 
 
 async def _working(visitor: Visitor) -> bool:

@@ -255,6 +255,7 @@ async def test_typing_never_fails(channel: TelegramChannel, ann: User, server: T
     await channel.typing(address(ann))
     ann.block()
     await channel.typing(address(ann))
+    assert [call.status for call in server.calls_of("sendChatAction")] == [500, 200, 403]
 
 
 async def test_button_data_is_one_to_sixty_four_bytes(

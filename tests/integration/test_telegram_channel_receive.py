@@ -182,6 +182,8 @@ async def test_a_webhook_left_behind_is_removed_before_polling(
     async with polling(channel, inbox):
         server.user("Ann").say("hi")
         await until(lambda: inbox.rows)
+    assert inbox.texts == ["hi"]
+    assert (await channel._bot.get_webhook_info()).url == ""
 
 
 async def test_without_the_lease_nothing_is_fetched(

@@ -780,6 +780,10 @@ async def test_streams_are_counted_and_given_back(chat: WebChat, person: Person)
     answer.close()
 
 
-async def test_publishing_to_nobody_is_fine(chat: WebChat) -> None:
-    chat.streams.publish(uuid4(), Item(text="x"))
+async def test_publishing_to_nobody_keeps_nothing(chat: WebChat) -> None:
+    nobody = uuid4()
+    chat.streams.publish(nobody, Item(text="x"))
     await chat.channel.answer_press("nonsense", "x")
+    assert chat.streams._subscribers == {}
+    async with chat.streams.subscribe(nobody) as queue:
+        assert queue.empty()
