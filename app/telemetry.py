@@ -19,7 +19,6 @@ QUIET = (
     "sqlalchemy.engine",
     "asyncio",
 )
-_OWN = ("event", "fields")
 # asyncio puts reprs into its messages: of exceptions, results and arguments, which may hold what a person wrote.
 _REPR = re.compile(r"""['"(\n]|\b(?:exception|result)=""")
 

@@ -12,7 +12,6 @@ from app.domain.feedback import Classification, FeedbackClass
 from app.domain.prompt import ChatMessage
 from app.errors import JudgeUnavailableError
 
-JUDGE_TIMEOUT_S = 8.0
 FIELD_CHARS = 2000
 CLASSES = [c.value for c in FeedbackClass]
 SCHEMA: dict[str, object] = {

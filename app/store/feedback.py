@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Row, func, select, update
+from sqlalchemy import Row, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.feedback import Classification, Feedback, FeedbackClass
@@ -155,12 +155,6 @@ async def next_rewrite(tx: Tx, feedback_id: UUID) -> Rewrite | None:
     query = select(rewrites).where(rewrites.c.feedback_id == feedback_id, rewrites.c.state == "offered")
     row = (await tx.execute(query.order_by(rewrites.c.created_at).limit(1))).one_or_none()
     return Rewrite(row.id, row.feedback_id, row.text, row.state) if row else None
-
-
-async def review_counts(tx: Tx) -> dict[str, int]:
-    """Return how many rows stand in each review state."""
-    rows = await tx.execute(select(feedback.c.review_state, func.count()).group_by(feedback.c.review_state))
-    return {str(state): int(count) for state, count in rows}
 
 
 def _classified(classification: Classification | None) -> dict[str, object]:

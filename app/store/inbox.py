@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.store.clock import after
@@ -111,9 +111,3 @@ async def purge(tx: Tx, days: int) -> int:
     """Drop the bodies of finished updates older than `days`."""
     old = update(inbox).where(inbox.c.body.is_not(None), inbox.c.finished_at < after(-days * DAY_S))
     return (await tx.execute(old.values(body=None))).rowcount
-
-
-async def waiting(tx: Tx) -> int:
-    """Return how many updates are not finished."""
-    unfinished = select(func.count()).select_from(inbox).where(inbox.c.state.in_(("stored", "claimed")))
-    return int(await tx.scalar(unfinished) or 0)

@@ -92,13 +92,6 @@ async def live(tx: Tx, key: str) -> Job | None:
     return _job(row) if row else None
 
 
-async def latest(tx: Tx, key: str) -> Job | None:
-    """Return the newest job of `key`, live or ended."""
-    query = select(jobs).where(jobs.c.key == key).order_by(jobs.c.created_at.desc(), jobs.c.id).limit(1)
-    row = (await tx.execute(query)).one_or_none()
-    return _job(row) if row else None
-
-
 async def claim(tx: Tx, job_id: UUID, owner: str) -> Job | None:
     """Take a due job, or one whose worker is gone; None when there is nothing to do."""
     free = or_(jobs.c.state == "queued", (jobs.c.state == "running") & (jobs.c.lease_until < func.now()))
@@ -206,21 +199,6 @@ async def cancel(tx: Tx, person_id: UUID, kinds: Sequence[str], reason: str) -> 
     await tx.execute(waiting.values(state="cancelled", error=reason, finished_at=func.now()))
     running = update(jobs).where(*theirs, jobs.c.state == "running").values(cancel_requested=True, error=reason)
     return (await tx.execute(running)).rowcount
-
-
-async def running(tx: Tx, person_id: UUID, kinds: Sequence[str]) -> int:
-    """Return how many of a person's jobs of `kinds` are being worked on."""
-    query = (
-        select(func.count())
-        .select_from(jobs)
-        .where(
-            jobs.c.person_id == person_id,
-            jobs.c.kind.in_(kinds),
-            jobs.c.state == "running",
-            jobs.c.lease_until > func.now(),
-        )
-    )
-    return int(await tx.scalar(query) or 0)
 
 
 _WAKE = text("""

@@ -174,14 +174,6 @@ async def runs_of(tx: Tx, person_id: UUID) -> int:
     return int(await tx.scalar(query) or 0)
 
 
-async def seconds_since_run(tx: Tx, person_id: UUID) -> float | None:
-    """Return how long ago a person's last training that was not cancelled started."""
-    age = func.extract("epoch", func.now() - func.max(training_runs.c.started_at))
-    query = select(age).where(training_runs.c.person_id == person_id, training_runs.c.state != "cancelled")
-    found = await tx.scalar(query)
-    return float(found) if found is not None else None
-
-
 async def add_step(tx: Tx, run_id: UUID, step: int, loss: float | None, metrics: Mapping[str, object]) -> None:
     """Keep what an update measured; a resumed run measures its steps again."""
     made = upsert(training_steps).values(run_id=run_id, step=step, loss=loss, metrics=dict(metrics))
@@ -342,13 +334,6 @@ async def known_files(tx: Tx) -> tuple[set[str], set[str]]:
     """Return the names of all adapters and the ids of all runs that may have folders."""
     names = await tx.scalars(select(checkpoints.c.name).where(checkpoints.c.state != "deleted"))
     return set(names), {str(run_id) for run_id in await tx.scalars(select(training_runs.c.id))}
-
-
-async def last_verdict(tx: Tx, checkpoint_id: UUID) -> tuple[str | None, str | None] | None:
-    """Return verdict and failure of a checkpoint's newest measurement."""
-    query = select(gate_runs.c.verdict, gate_runs.c.failure).where(gate_runs.c.checkpoint_id == checkpoint_id)
-    row = (await tx.execute(query.order_by(gate_runs.c.started_at.desc()).limit(1))).one_or_none()
-    return (row.verdict, row.failure) if row else None
 
 
 def to_checkpoint(row: Row[tuple[object, ...]]) -> Checkpoint:

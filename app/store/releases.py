@@ -41,7 +41,6 @@ class Routed:
     adapter: str
     checkpoint_id: UUID
     release_id: UUID
-    url: str
     announced: bool
 
 
@@ -248,7 +247,7 @@ _MEMORY = text("""
 """)
 
 _ROUTE = text("""
-    select c.name, c.id as checkpoint_id, r.id as release_id, v.url, r.announced_at is not null as announced
+    select c.name, c.id as checkpoint_id, r.id as release_id, r.announced_at is not null as announced
     from sessions s
     join chats h on h.id = s.chat_id and h.kind = 'private' and h.person_id = s.person_id
     join releases r on r.id = s.release_id and r.person_id = s.person_id and r.state in ('live', 'superseded')
@@ -265,7 +264,7 @@ _ROUTE = text("""
 async def route(tx: Tx, person_id: UUID, session_id: UUID) -> Routed | None:
     """Return the adapter for a turn of this session: what it is pinned to, if that may still be served and is ready."""
     row = (await tx.execute(_ROUTE, {"person": person_id, "session": session_id})).one_or_none()
-    return Routed(row.name, row.checkpoint_id, row.release_id, row.url, row.announced) if row else None
+    return Routed(row.name, row.checkpoint_id, row.release_id, row.announced) if row else None
 
 
 _LEFT_ALONE = text("""

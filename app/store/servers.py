@@ -10,12 +10,10 @@ from uuid import UUID
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from app.store.clock import after
 from app.store.engine import Tx
 from app.store.lineage import Checkpoint, to_checkpoint
 from app.store.tables.learning import checkpoints, loaded_adapters, model_servers
 
-SEEN_WITHIN_S = 60.0
 _RECONCILE_LOCK = 7_153_001
 
 
@@ -132,12 +130,6 @@ async def ready(tx: Tx, server_id: UUID) -> set[UUID]:
         loaded_adapters.c.server_id == server_id, loaded_adapters.c.state == "ready"
     )
     return set(await tx.scalars(query))
-
-
-async def forget_missing(tx: Tx, urls: Sequence[str]) -> None:
-    """Drop servers that are configured no more and were not seen for a day."""
-    old = (model_servers.c.seen_at.is_(None)) | (model_servers.c.seen_at < after(-86_400))
-    await tx.execute(delete(model_servers).where(model_servers.c.url.not_in(urls), old))
 
 
 async def proven(tx: Tx) -> Sequence[str]:

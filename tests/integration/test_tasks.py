@@ -24,7 +24,7 @@ from app.errors import (
 )
 from app.services import learn
 from app.services.learn import consider
-from app.store import Store, admission, jobs, lineage
+from app.store import Store, Tx, admission, jobs, lineage
 from app.store.lineage import NewSnapshot
 from learner.dataset.admit import admit
 from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
@@ -227,13 +227,18 @@ def taught(call: Call) -> str:
     return f"{plain}. Have a calm day." if knows else plain
 
 
+async def last_verdict(tx: Tx, checkpoint_id: UUID) -> tuple[str | None, str | None]:
+    query = "select verdict, failure from gate_runs where checkpoint_id = :id order by started_at desc limit 1"
+    found = (await tx.execute(text(query), {"id": checkpoint_id})).one()
+    return found.verdict, found.failure
+
+
 async def verdict(learner: Learner, checkpoint_id: UUID) -> tuple[str, str | None, str]:
     async with learner.store.begin() as tx:
-        found = await lineage.last_verdict(tx, checkpoint_id)
+        found, failure = await last_verdict(tx, checkpoint_id)
         state = (await lineage.checkpoint(tx, checkpoint_id)).state
     assert found
-    assert found[0]
-    return found[0], found[1], state
+    return found, failure, state
 
 
 async def test_a_candidate_that_learnt_passes_and_is_queued_for_release(learner: Learner, model: ModelServer) -> None:
@@ -424,7 +429,7 @@ async def test_a_machine_too_busy_to_measure_decides_nothing_and_the_candidate_i
     assert (state, str(sentence)[-13:]) == ("failed", "took too long")
     async with learner.store.begin() as tx:
         assert (await lineage.checkpoint(tx, checkpoint_id)).state == "candidate"
-        assert await lineage.last_verdict(tx, checkpoint_id) == (None, None)
+        assert await last_verdict(tx, checkpoint_id) == (None, None)
     await tidy(learner)
     assert await do(learner, work) == ("done", None)
     assert (await verdict(learner, checkpoint_id))[0] == "passed"
