@@ -90,10 +90,12 @@ def _delegate(module: str, rest: Sequence[str]) -> int:
 
 def _admin(arguments: argparse.Namespace) -> int:
     from app.embedded.admin_link import make
+    from app.embedded.messages import Texts, language_of, spoken
     from app.embedded.run import address_of
 
     settings = config.load()
-    link = make(settings, arguments.action, arguments.address or settings.public_url or address_of(settings))
+    with spoken(Texts(language_of(settings))):
+        link = make(settings, arguments.action, arguments.address or settings.public_url or address_of(settings))
     if link:
         print(link)
     return 0
@@ -101,8 +103,11 @@ def _admin(arguments: argparse.Namespace) -> int:
 
 def _invite(arguments: argparse.Namespace) -> int:
     from app.embedded.invite import make
+    from app.embedded.messages import Texts, language_of, spoken
 
-    print(make(config.load(), arguments.days))
+    settings = config.load()
+    with spoken(Texts(language_of(settings))):
+        print(make(settings, arguments.days))
     return 0
 
 

@@ -18,7 +18,7 @@ from app.clients.vllm import VllmClient
 from app.config import Settings
 from app.domain.profiles import Dtype, profile
 from app.embedded import commands, doctor_remote, model, postgres, preflight, valkey, vllm, workers
-from app.embedded.messages import Texts, language_of
+from app.embedded.messages import Texts, language_of, sentence
 from app.embedded.parts import Home
 from app.embedded.run import address_of
 from app.errors import MenteeError, PartError
@@ -86,7 +86,7 @@ class _Doctor:
         return Finding(say(f"doctor.{part}"), state, say(f"doctor.{part}.{ending}", **values))
 
     def _sentence(self, name: str, error: MenteeError) -> Finding:
-        return Finding(self._texts.say(f"doctor.{name}"), "bad", str(error))
+        return Finding(self._texts.say(f"doctor.{name}"), "bad", sentence(error, self._texts))
 
     async def _disk(self) -> Finding:
         folder = self._home.root if self._home.root.exists() else self._home.root.parent
@@ -204,7 +204,7 @@ class _Doctor:
     async def _judge(self) -> Finding:
         if not self._settings.judge_base_url:
             return self._finding("judge", "skip", "none")
-        problem = await doctor_remote.judge(self._settings)
+        problem = await doctor_remote.judge(self._settings, self._texts)
         return self._finding("judge", "bad", "bad", detail=problem) if problem else self._finding("judge", "ok", "ok")
 
     async def _telegram(self) -> Finding:

