@@ -22,6 +22,15 @@ class Purpose(StrEnum):
 
 OPTIONAL = tuple(p for p in Purpose if p is not Purpose.SERVICE)
 GRANTING = frozenset({"given", "renewed"})
+# Meta lets business data train nothing but a model for that business's own use; what people write on WhatsApp therefore
+# trains their own adapter and nothing else, whatever they allow.
+PERSONAL_ONLY_CHANNELS = frozenset({"whatsapp"})
+_SHARING = frozenset({Purpose.SHARED_TRAINING})
+
+
+def usable(channel: str, purpose: Purpose) -> bool:
+    """Whether what is said on `channel` may serve `purpose` at all; where not, consent to it is neither asked nor counted."""
+    return channel not in PERSONAL_ONLY_CHANNELS or purpose not in _SHARING
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,10 @@ class Consents:
     def allows(self, purpose: Purpose) -> bool:
         """Whether `purpose` is allowed."""
         return purpose in self.allowed
+
+    def on(self, channel: str) -> "Consents":
+        """Return what of this counts for things said on `channel`."""
+        return Consents(frozenset(p for p in self.allowed if usable(channel, p)), self.answered)
 
     def document(self) -> dict[str, bool]:
         """Return every purpose with its state, as captured beside feedback."""

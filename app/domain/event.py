@@ -98,4 +98,13 @@ class IgnoredEvent(Event):
     reason: str = ""
 
 
-AnyEvent = MessageEvent | EditEvent | PressEvent | ReactionEvent | MembershipEvent | IgnoredEvent
+@dataclass(frozen=True, slots=True)
+class FailedDeliveryEvent(Event):
+    """The platform took a message of ours and could not deliver it after all; `gone`: it never will to this person."""
+
+    message_id: str = ""
+    reason: str = ""
+    gone: bool = False
+
+
+AnyEvent = MessageEvent | EditEvent | PressEvent | ReactionEvent | MembershipEvent | FailedDeliveryEvent | IgnoredEvent

@@ -3,7 +3,7 @@
 A channel renders it. Serialised to and from JSON for the outbox row.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self, TypedDict
 
 
@@ -39,6 +39,20 @@ class Content:
     buttons: tuple[tuple[Button, ...], ...] = field(default_factory=tuple)
     reply_to: str | None = None
     file_name: str | None = None
+
+    @property
+    def choices(self) -> tuple[Button, ...]:
+        """The buttons that a number stands for where none can be pressed, the first being 1.
+
+        Those under a reply are none of them: a thumb, a reply to it, and /retry say the same in words.
+        """
+        buttons = tuple(button for row in self.buttons for button in row)
+        return () if any(button.data.startswith("v:") for button in buttons) else buttons
+
+    def spelled_out(self) -> "Content":
+        """Return the content as a channel without buttons shows it: each choice a line with its number as a command."""
+        lines = [f"/{number} {button.label}" for number, button in enumerate(self.choices, 1)]
+        return replace(self, text="\n".join([f"{self.text}\n", *lines])) if lines else self
 
     def document(self) -> ContentDocument:
         """Return the JSON form."""

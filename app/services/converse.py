@@ -29,7 +29,7 @@ from app.failpoints import reach
 from app.ports import Channel, Completion, Delta, Model, Sampling
 from app.services.lanes import Work
 from app.services.live import LiveView
-from app.services.replies import failure_content, release_news, reply_parts
+from app.services.replies import as_shown, failure_content, release_news, reply_parts
 from app.services.stream import Item, Streams
 from app.store import Store, Tx, memory, outbox, turns
 from app.telemetry import Log
@@ -313,7 +313,8 @@ class Converse:
 
     async def _deliver(self, tx: Tx, request: Request, turn: Turn, plan: Plan, outcome: Outcome) -> None:
         if outcome.state == "failed":
-            parts: Sequence[Content] = [failure_content(request.language, turn.id, outcome.failure)]
+            sorry = failure_content(request.language, turn.id, outcome.failure)
+            parts: Sequence[Content] = as_shown(request.channel, sorry)
         else:
             parts = reply_parts(request.channel, request.language, turn.id, outcome)
         for number, content in enumerate(parts):
@@ -324,7 +325,8 @@ class Converse:
     async def _tell_what_was_learnt(self, tx: Tx, request: Request, route: Route) -> None:
         learnt = await self._learning.announce(tx, route.release_id)
         if learnt:
-            await outbox.put(tx, request.chat.id, release_news(request.language, route.release_id, learnt))
+            for content in as_shown(request.channel, release_news(request.language, route.release_id, learnt)):
+                await outbox.put(tx, request.chat.id, content)
 
     async def _count(self, tx: Tx, request: Request, plan: Plan, outcome: Outcome) -> None:
         if outcome.state != "done" or request.person_id is None or not outcome.reply_text:

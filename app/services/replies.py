@@ -1,6 +1,7 @@
 """What a finished turn shows: its parts, the vote buttons on the last one, an honest sentence where there is no reply."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from app.domain.messages import text as say
@@ -20,6 +21,15 @@ def reply_parts(channel: Channel, language: str, turn_id: UUID, outcome: Outcome
     parts = list(channel.split(text))
     last = Content(parts[-1], vote_buttons(language, turn_id, 0))
     return [*(Content(part) for part in parts[:-1]), last]
+
+
+def as_shown(channel: Channel, content: Content) -> Sequence[Content]:
+    """Return the messages that show `content` on `channel`: choices in words where there are no buttons, none too long."""
+    if content.file_name is not None:
+        return [content]
+    whole = content if channel.capabilities.buttons else content.spelled_out()
+    *first, last = channel.split(whole.text)
+    return [*(Content(part) for part in first), replace(whole, text=last)]
 
 
 def vote_buttons(language: str, turn_id: UUID, vote: int) -> tuple[tuple[Button, ...], ...]:

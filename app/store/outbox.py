@@ -12,6 +12,7 @@ from app.domain.event import ChatAddress
 from app.domain.outgoing import Content, ContentDocument
 from app.store.clock import after
 from app.store.engine import Tx
+from app.store.tables.people import chats
 from app.store.tables.road import outbox
 
 LEASE_S = 60
@@ -75,6 +76,25 @@ async def message_with(tx: Tx, chat_id: UUID, data: str) -> str | None:
     query = select(outbox.c.provider_message_id).where(outbox.c.chat_id == chat_id, offered)
     found: str | None = await tx.scalar(query.order_by(outbox.c.id.desc()).limit(1))
     return found
+
+
+async def newest_sent(tx: Tx, chat_id: UUID, limit: int) -> Sequence[tuple[str, Content]]:
+    """Return a chat's newest sent messages, newest first, each with its platform id."""
+    query = select(outbox.c.provider_message_id, outbox.c.content).where(
+        outbox.c.chat_id == chat_id, outbox.c.provider_message_id.is_not(None)
+    )
+    rows = await tx.execute(query.order_by(outbox.c.id.desc()).limit(limit))
+    return [(str(row.provider_message_id), Content.of(row.content)) for row in rows]
+
+
+async def undelivered(tx: Tx, bot_id: UUID, message_id: str, reason: str) -> UUID | None:
+    """Note that a sent part never arrived, for good; return its chat, None when no such part is known."""
+    mine = select(chats.c.id).where(chats.c.bot_id == bot_id)
+    known = (outbox.c.provider_message_id == message_id) & outbox.c.chat_id.in_(mine)
+    state = case((outbox.c.state == "sent", "failed"), else_=outbox.c.state)
+    noted = update(outbox).where(known).values(state=state, error=reason).returning(outbox.c.chat_id)
+    found = (await tx.execute(noted)).scalars().first()
+    return UUID(str(found)) if found else None
 
 
 async def last_part(tx: Tx, turn_id: UUID) -> tuple[int, Content] | None:

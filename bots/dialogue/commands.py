@@ -35,7 +35,8 @@ async def run(parts: Parts, room: Room, event: MessageEvent, work: Work) -> None
 
 async def welcome(tx: Tx, parts: Parts, room: Room) -> None:
     """Say who this is, and how small the model is where that is so."""
-    text = room.say("welcome", name=room.identity.name)
+    key = "welcome" if room.channel.capabilities.buttons else "welcome_without_buttons"
+    text = room.say(key, name=room.identity.name)
     if parts.small_model:
         text += "\n\n" + room.say("model_note")
     await room.tell(tx, text)

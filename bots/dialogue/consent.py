@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.domain.consent import OPTIONAL, Purpose
+from app.domain.consent import OPTIONAL, Purpose, usable
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press
 from app.errors import InvalidInputError
@@ -13,7 +13,7 @@ from bots.dialogue.room import Room
 
 def switches(room: Room) -> tuple[tuple[Button, ...], ...]:
     """Return one button per purpose, marked with what is allowed now; pressing it changes that."""
-    return tuple((_switch(room, purpose),) for purpose in OPTIONAL)
+    return tuple((_switch(room, purpose),) for purpose in OPTIONAL if usable(room.channel.name, purpose))
 
 
 def _switch(room: Room, purpose: Purpose) -> Button:
@@ -44,7 +44,13 @@ def purpose_of(name: str) -> Purpose:
 
 
 async def switch(tx: Tx, parts: Parts, room: Room, purpose: Purpose, allow: str, evidence: str) -> Room:
-    """Record an answer, take out of use what a withdrawal ends, and return the room as it is now."""
+    """Record an answer, take out of use what a withdrawal ends, and return the room as it is now.
+
+    Raises:
+        InvalidInputError: what is said on this channel may never serve the purpose.
+    """
+    if not usable(room.channel.name, purpose):
+        raise InvalidInputError("no such purpose here")
     event = "given" if allow == "1" else ("withdrawn" if room.allows(purpose) else "refused")
     await people.record_consent(
         tx,
@@ -58,7 +64,7 @@ async def switch(tx: Tx, parts: Parts, room: Room, purpose: Purpose, allow: str,
     )
     if event == "withdrawn":
         await parts.leaving.withdraw(tx, room.person_id, purpose)
-    return replace(room, consents=await people.consents(tx, room.person_id))
+    return replace(room, consents=(await people.consents(tx, room.person_id)).on(room.channel.name))
 
 
 async def refresh(tx: Tx, room: Room, message_id: str | None) -> bool:

@@ -6,6 +6,7 @@ from uuid import UUID
 from app.domain.event import (
     AnyEvent,
     EditEvent,
+    FailedDeliveryEvent,
     IgnoredEvent,
     MembershipEvent,
     MessageEvent,
@@ -15,13 +16,13 @@ from app.domain.event import (
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.turn import Outcome
-from app.errors import ChannelAwayError
+from app.errors import ChannelAwayError, NotFoundError
 from app.ports import Channel
 from app.services.lanes import Work
 from app.store import outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
-from bots.dialogue import message, press, voting
+from bots.dialogue import choices, message, press, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, enter
 
@@ -54,6 +55,9 @@ class Dialogue:
         if isinstance(event, PressEvent):
             # Before any work: a press that is answered late shows an error to the person.
             await channel.answer_press(event.press_id, self._note(event))
+        if isinstance(event, FailedDeliveryEvent):
+            await self._undelivered(event, work)
+            return
         if isinstance(event, MembershipEvent):
             await self._membership(work.claimed.bot_id, event)
             return
@@ -81,13 +85,23 @@ class Dialogue:
     async def _lead(self, room: Room, event: AnyEvent, work: Work) -> None:
         match event:
             case MessageEvent():
-                await message.on_message(self._parts, room, event, work)
+                chosen = await self._chosen(room, event)
+                if chosen:
+                    await press.on_press(self._parts, room, chosen, work)
+                else:
+                    await message.on_message(self._parts, room, event, work)
             case EditEvent():
                 await message.on_edit(self._parts, room, event, work)
             case PressEvent():
                 await press.on_press(self._parts, room, event, work)
             case ReactionEvent():
                 await self._reaction(room, event, work)
+
+    async def _chosen(self, room: Room, event: MessageEvent) -> PressEvent | None:
+        if room.channel.capabilities.buttons or not room.chat.private:
+            return None
+        async with self._parts.store.begin() as tx:
+            return await choices.chosen(tx, room, event)
 
     async def _give_up(self, room: Room, work: Work) -> None:
         """Say honestly, in place of the last try, that a message could not be handled."""
@@ -107,6 +121,18 @@ class Dialogue:
             if turn:
                 await voting.react(tx, room, turn, event.emoji)
             await work.done(tx)
+
+    async def _undelivered(self, event: FailedDeliveryEvent, work: Work) -> None:
+        """Note what the platform could not deliver; its word may come before our own receipt is stored."""
+        async with self._parts.store.begin() as tx:
+            chat_id = await outbox.undelivered(tx, work.claimed.bot_id, event.message_id, event.reason)
+            if chat_id and event.gone:
+                await outbox.withdraw(tx, chat_id)
+                await people.set_chat_status(tx, chat_id, "gone")
+            if chat_id is None and work.claimed.attempts < MAX_ATTEMPTS:
+                raise NotFoundError
+            await work.done(tx)
+        log.warning("outbox:part:undelivered", chat=chat_id, reason=event.reason)
 
     async def _membership(self, bot_id: UUID, event: MembershipEvent) -> None:
         async with self._parts.store.begin() as tx:

@@ -127,7 +127,10 @@ async def forget(parts: Parts, room: Room, scope: str, work: Work) -> None:
 
 
 async def export(tx: Tx, parts: Parts, room: Room) -> None:
-    """Send everything that is held, as a file where the channel takes files."""
+    """Send everything that is held as a file; where the channel takes none, say who hands it over."""
+    if not room.channel.capabilities.files:
+        await room.tell(tx, room.say("export_no_files", contact=room.identity.contact or "–", person=room.person_id))
+        return
     document = await parts.leaving.export(tx, room.person_id)
     await outbox.put(tx, room.chat.id, Content(document, file_name="mentee-export.json"), kind="file")
     await room.tell(tx, room.say("export_done"))

@@ -11,6 +11,7 @@ from app.domain.outgoing import Content
 from app.domain.person import Account, Chat, Identity, Session
 from app.errors import ConfigError
 from app.ports import Channel
+from app.services.replies import as_shown
 from app.store import Tx, outbox, people, sessions
 from bots.dialogue.parts import Parts
 
@@ -44,8 +45,10 @@ class Room:
         return self.consents.allows(purpose)
 
     async def tell(self, tx: Tx, content: Content | str) -> None:
-        """Send a notice to this chat."""
-        await outbox.put(tx, self.chat.id, Content(content) if isinstance(content, str) else content)
+        """Send a notice to this chat, in the form that its channel can show."""
+        whole = Content(content) if isinstance(content, str) else content
+        for part in as_shown(self.channel, whole):
+            await outbox.put(tx, self.chat.id, part)
 
 
 async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Event) -> Room:
@@ -63,7 +66,7 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Eve
         chat=chat,
         account=account,
         language=pick(person.language or event.sender.language or parts.settings.language),
-        consents=await people.consents(tx, account.person_id) if chat.private else NOBODY,
+        consents=(await people.consents(tx, account.person_id)).on(channel.name) if chat.private else NOBODY,
         identity=identity,
         first_time=chat.private and not person.asked_consent,
     )

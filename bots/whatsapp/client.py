@@ -1,12 +1,13 @@
 """The twilio library's client as this channel uses it: a limit in time that holds, and no address but the configured one.
 
-`AsyncTwilioHttpClient` must be made inside a running loop, ignores the time limit it is given, and knows no other host
-than Twilio's own (twilio 9.13).
+`AsyncTwilioHttpClient` must be made inside a running loop, ignores the time limit it is given, signs in by a way that
+aiohttp is about to drop, and knows no other host than Twilio's own (twilio 9.13).
 """
 
 import asyncio
 from urllib.parse import urlsplit, urlunsplit
 
+from aiohttp import encode_basic_auth
 from twilio.http.async_http_client import AsyncTwilioHttpClient
 from twilio.http.response import Response
 from twilio.rest import Client
@@ -15,7 +16,7 @@ CALL_S = 20.0
 
 
 class HttpClient:
-    """The library's own HTTP client with both mended; what `twilio.rest.Client` asks of one."""
+    """The library's own HTTP client with these mended; what `twilio.rest.Client` asks of one."""
 
     is_async = True
 
@@ -23,13 +24,17 @@ class HttpClient:
         self._library = AsyncTwilioHttpClient()
         self._base = urlsplit(base_url) if base_url else None
 
-    async def request(self, method: str, uri: str, **named: object) -> Response:
+    async def request(
+        self, method: str, uri: str, *, headers: dict[str, str], auth: tuple[str, str] | None, **named: object
+    ) -> Response:
         """Make one call. Raises `TimeoutError` and aiohttp's errors."""
         if self._base:
             parts = urlsplit(uri)
             uri = urlunsplit((self._base.scheme, self._base.netloc, parts.path, parts.query, ""))
+        if auth:
+            headers = headers | {"Authorization": encode_basic_auth(*auth)}
         async with asyncio.timeout(CALL_S):
-            return await self._library.request(method, uri, **named)
+            return await self._library.request(method, uri, headers=headers, **named)
 
     async def close(self) -> None:
         """Close the connections."""
