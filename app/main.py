@@ -1,7 +1,7 @@
 """The gateway process: `python -m app.main`. Puts the parts together, runs them, and stops them in order.
 
-    web, telegram ─► intake ─► lanes ─► dialogue ─► converse ─► deliver ─► channels
-                                              └► jobs ─► relay ─► broker
+    web, telegram, whatsapp ─► intake ─► lanes ─► dialogue ─► converse ─► deliver ─► channels
+                                                        └► jobs ─► relay ─► broker
 
 Composition root: imports everything, nobody imports it. Starts without torch.
 """
@@ -14,7 +14,7 @@ import socket
 import sys
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import psutil
@@ -52,6 +52,9 @@ from app.worker import relay
 from bots.dialogue import Dialogue, Parts
 from bots.web import create_web_chat
 
+if TYPE_CHECKING:
+    from app.gateway.whatsapp import WhatsAppPart
+
 log = Log(__name__)
 SMALL_MODEL_PARAMETERS = 500_000_000
 MAX_BODY = 4 * 1024 * 1024
@@ -68,6 +71,7 @@ class Gateway:
     deliverer: Deliverer
     loops: Sequence[Coroutine[Any, Any, None]]
     telegram: TelegramPart | None
+    whatsapp: "WhatsAppPart | None"
     closing: Sequence[Coroutine[Any, Any, None]]
     started: Started
     running: list[asyncio.Task[None]] = field(default_factory=list)
@@ -82,6 +86,9 @@ class Gateway:
         if self.telegram:
             self.receiving = asyncio.create_task(self.telegram.run())
             self.running.append(self.receiving)
+        if self.whatsapp:
+            self.whatsapp.start()
+            self.running.append(asyncio.create_task(self.whatsapp.run()))
         self.started.complete()
 
     async def until_broken(self, stop: asyncio.Event) -> BaseException | None:
@@ -112,6 +119,8 @@ class Gateway:
         for task in self.running:
             task.cancel()
         await asyncio.gather(*self.running, return_exceptions=True)
+        if self.whatsapp:
+            await self.whatsapp.close()
         for close in self.closing:
             await close
 
@@ -141,15 +150,20 @@ async def build(settings: Settings) -> Gateway:
             store, settings, intake, await _bot(store, settings, "telegram", number, "Mentee"), owner
         )
         channels[telegram.bot_id] = telegram.channel
+    whatsapp = await _whatsapp(store, settings, intake)
+    if whatsapp:
+        channels[whatsapp.bot_id] = whatsapp.channel
 
     model = _model(settings)
     judge = _judge_client(settings)
     acts = Acts(store, settings)
     dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, acts, streams, due), channels)
     wake = relay(store)
-    parts = GatewayParts(store, model, wake, telegram)
+    parts = GatewayParts(store, model, wake, telegram, whatsapp)
     started = Started()
     app = _application(store, parts, started, chat_app, create_admin_app(store, acts, parts, settings), telegram)
+    for path, handler in whatsapp.routes.items() if whatsapp else ():
+        app.router.add_post(path, handler)
     return Gateway(
         app=app,
         store=store,
@@ -157,9 +171,19 @@ async def build(settings: Settings) -> Gateway:
         deliverer=Deliverer(store, channels, owner, due),
         loops=(wake.run(), keep_house(store, settings)),
         telegram=telegram,
+        whatsapp=whatsapp,
         closing=(model.close(), *([judge.close()] if judge else []), store.close()),
         started=started,
     )
+
+
+async def _whatsapp(store: Store, settings: Settings, intake: Intake) -> "WhatsAppPart | None":
+    if settings.whatsapp_from is None:
+        return None
+    from app.gateway.whatsapp import WhatsAppPart  # noqa: PLC0415 - 40 MB that nobody else should pay
+
+    number = settings.whatsapp_from.partition("+")[2]
+    return WhatsAppPart(settings, intake, await _bot(store, settings, "whatsapp", number, "Mentee"))
 
 
 def _dialogue_parts(

@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
+from tests.fakes.twilio import TwilioServer
 
 
 @pytest.fixture
@@ -22,4 +23,11 @@ async def model_server() -> AsyncIterator[ModelServer]:
 async def telegram_server() -> AsyncIterator[TelegramServer]:
     """A Bot API server with nobody behind it yet."""
     async with TelegramServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def twilio_server() -> AsyncIterator[TwilioServer]:
+    """Twilio's API with nobody behind it yet."""
+    async with TwilioServer() as server:
         yield server

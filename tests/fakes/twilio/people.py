@@ -1,0 +1,89 @@
+"""People with WhatsApp on their phones: what they do becomes a post to the webhook, what they get is kept here."""
+
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.fakes.twilio.server import TwilioServer
+
+PATH = "/webhooks/whatsapp"
+
+
+def new_sid(prefix: str = "SM") -> str:
+    """A fresh identifier."""
+    return prefix + secrets.token_hex(16)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that a person got."""
+
+    sid: str
+    body: str
+    status_callback: str | None = None
+
+
+@dataclass(slots=True)
+class Person:
+    """Somebody at an address. `refusal` is the error code that every message to them meets, at once or `later`."""
+
+    server: "TwilioServer"
+    address: str
+    name: str = "Ann"
+    external_id: str | None = None
+    got: list[Sent] = field(default_factory=list)
+    refusal: int | None = None
+    later: int | None = None
+
+    @property
+    def texts(self) -> list[str]:
+        """What they read, oldest first."""
+        return [message.body for message in self.got]
+
+    async def say(self, body: str, *, reply_to: Sent | None = None, sid: str | None = None, **more: str) -> str:
+        """Send a message, perhaps as a swipe reply; return its sid."""
+        number = sid or new_sid()
+        fields = self._fields(number, body) | {"MessageType": "text"} | more
+        if reply_to:
+            fields |= {"OriginalRepliedMessageSid": reply_to.sid, "OriginalRepliedMessageSender": self.server.sender}
+        await self._post(fields)
+        return number
+
+    async def send_picture(self, body: str = "") -> str:
+        """Send a picture, with or without words."""
+        media = f"{self.server.url}/2010-04-01/Accounts/{self.server.account_sid}/Messages/MM1/Media/ME1"
+        more = {"MessageType": "image", "NumMedia": "1", "MediaUrl0": media, "MediaContentType0": "image/jpeg"}
+        return await self.say(body, **more)
+
+    async def tap(self, payload: str, label: str, message: Sent) -> str:
+        """Tap a quick reply."""
+        return await self.say(
+            label, reply_to=message, MessageType="interactive", ButtonPayload=payload, ButtonText=label
+        )
+
+    def _fields(self, sid: str, body: str) -> dict[str, str]:
+        number = self.address.removeprefix("whatsapp:").removeprefix("+")
+        known = {"ExternalUserId": self.external_id} if self.external_id else {}
+        return {
+            "SmsMessageSid": sid,
+            "NumMedia": "0",
+            "ProfileName": self.name,
+            "SmsSid": sid,
+            "WaId": number,
+            "SmsStatus": "received",
+            "Body": body,
+            "To": self.server.sender,
+            "NumSegments": "1",
+            "ReferralNumMedia": "0",
+            "MessageSid": sid,
+            "AccountSid": self.server.account_sid,
+            "From": self.address,
+            "ApiVersion": "2010-04-01",
+            **known,
+        }
+
+    async def _post(self, fields: dict[str, str]) -> None:
+        self.server.heard.add(fields["MessageSid"])
+        headers = {"I-Twilio-Idempotency-Token": new_sid("")}
+        await self.server.hook.post(PATH, list(fields.items()), headers)

@@ -1,0 +1,246 @@
+"""Twilio's REST API on loopback, as far as WhatsApp needs it, for the unmodified twilio library.
+
+Strict where the real one is: Basic auth, required fields, 1600 characters, error JSON. Owns the HTTP side and the scripted
+faults. Error codes: https://www.twilio.com/docs/api/errors
+"""
+
+import asyncio
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from tests.fakes.twilio.people import PATH, Person, Sent, new_sid
+from tests.fakes.twilio.webhook import Hook
+
+MAX_CHARS = 1600
+GLANCE_S = 0.02
+_STATUS = {20003: 401, 20404: 404, 20429: 429, 20500: 500}
+_WORDS = {
+    20003: "Authenticate",
+    20404: "The requested resource was not found",
+    20429: "Too Many Requests",
+    21211: "Invalid 'To' Phone Number",
+    21602: "Message body is required.",
+    21604: "A 'To' phone number is required.",
+    21610: "Attempt to send to unsubscribed recipient",
+    21617: "The concatenated message body exceeds the 1600 character limit",
+    63007: "Twilio could not find a Channel with the specified From address",
+    63016: "Failed to send freeform message because you are outside the allowed window",
+}
+
+
+class ApiError(Exception):
+    """A refused call."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+        self.status = _STATUS.get(code, 400)
+
+    def to_response(self) -> web.Response:
+        """The answer as Twilio words it."""
+        body = {
+            "code": self.code,
+            "message": _WORDS.get(self.code, "Refused"),
+            "more_info": f"https://www.twilio.com/docs/errors/{self.code}",
+            "status": self.status,
+        }
+        return web.json_response(body, status=self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: its path, its form, and the status that it was answered with."""
+
+    path: str
+    form: dict[str, str]
+    status: int
+
+
+@dataclass(slots=True)
+class _Fault:
+    times: int
+    code: int | None = None
+    lose: bool = False
+    garbage: bool = False
+
+
+@dataclass(slots=True)
+class TwilioServer:
+    """`async with TwilioServer() as server:` serves the API at `server.url` for one account."""
+
+    account_sid: str = "AC" + "0a" * 16
+    token: str = "the-auth-token-of-this-account"
+    sender: str = "whatsapp:+15550100123"
+    host: str = "127.0.0.1"
+    port: int = 0
+    people: dict[str, Person] = field(default_factory=dict)
+    heard: set[str] = field(default_factory=set)
+    calls: list[Call] = field(default_factory=list)
+    hook: Hook = field(init=False)
+    reports: bool = True
+    _faults: list[_Fault] = field(default_factory=list)
+    _reporting: set[asyncio.Task[None]] = field(default_factory=set)
+    _runner: web.AppRunner | None = None
+
+    def __post_init__(self) -> None:
+        self.hook = Hook(self.token)
+
+    @property
+    def url(self) -> str:
+        """Address of the server."""
+        return f"http://{self.host}:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        app = web.Application()
+        app.router.add_get("/2010-04-01/Accounts/{sid}.json", self._account)
+        app.router.add_post("/2010-04-01/Accounts/{sid}/Messages.json", self._message)
+        app.router.add_post("/v2/Indicators/Typing.json", self._typing)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, self.host, self.port).start()
+        self.port = int(self._runner.addresses[0][1])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._reporting:
+            task.cancel()
+        await asyncio.gather(*self._reporting, return_exceptions=True)
+        if self._runner:
+            await self._runner.cleanup()
+
+    def person(self, name: str = "Ann", address: str | None = None, external_id: str | None = None) -> Person:
+        """Somebody who can write and be written to."""
+        where = address or f"whatsapp:+1555020{len(self.people):04}"
+        self.people[where] = Person(self, where, name, external_id)
+        return self.people[where]
+
+    def fail_next(self, code: int, times: int = 1) -> None:
+        """Refuse the next messages, before anything is done."""
+        self._faults.append(_Fault(times, code))
+
+    def lose_response(self, times: int = 1) -> None:
+        """Send the next messages, then cut the connection instead of answering."""
+        self._faults.append(_Fault(times, lose=True))
+
+    def garble_next(self, times: int = 1) -> None:
+        """Answer the next messages with 502 and something that is no JSON."""
+        self._faults.append(_Fault(times, garbage=True))
+
+    async def wait_for(self, condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+        """Wait until `condition()` is true; raises `TimeoutError`."""
+        async with asyncio.timeout(timeout_s):
+            while not condition():
+                await asyncio.sleep(GLANCE_S)
+
+    async def hang_up(self) -> None:
+        """Report nothing more, and wait for the reports that are on their way."""
+        self.reports = False
+        await asyncio.gather(*self._reporting)
+
+    async def report(self, message: Sent, status: str, to: str, code: int | None = None) -> int:
+        """Post what became of a message; return the status of the answer."""
+        fields = [
+            ("SmsSid", message.sid), ("SmsStatus", status), ("MessageStatus", status), ("ChannelToAddress", to),
+            ("To", to), ("ChannelPrefix", "whatsapp"), ("MessageSid", message.sid), ("AccountSid", self.account_sid),
+            ("From", self.sender), ("ApiVersion", "2010-04-01"), *([("ErrorCode", str(code))] if code else []),
+        ]  # fmt: skip
+        return await self.hook.post(f"{PATH}/status", fields)
+
+    # ------------------------------------------------------------------------------------------------------- HTTP
+
+    async def _account(self, request: web.Request) -> web.Response:
+        try:
+            self._known(request)
+        except ApiError as error:
+            return error.to_response()
+        return web.json_response({"sid": self.account_sid, "status": "active", "type": "Full"})
+
+    async def _message(self, request: web.Request) -> web.StreamResponse:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        fault = self._fault()
+        try:
+            self._known(request)
+            if fault and fault.garbage:
+                self.calls.append(Call(request.path, form, 502))
+                return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
+            sent, person = self._deliver(form, fault.code if fault else None)
+        except ApiError as error:
+            self.calls.append(Call(request.path, form, error.status))
+            return error.to_response()
+        self.calls.append(Call(request.path, form, 201))
+        if fault and fault.lose and request.transport:
+            request.transport.abort()
+        self._report_soon(sent, person)
+        body = {"sid": sent.sid, "account_sid": self.account_sid, "status": "queued", "body": sent.body}
+        return web.json_response(body | {"to": form["To"], "from": form["From"]}, status=201)
+
+    def _deliver(self, form: dict[str, str], refusal: int | None) -> tuple[Sent, Person]:
+        if refusal:
+            raise ApiError(refusal)
+        if not form.get("To"):
+            raise ApiError(21604)
+        if not form.get("Body", "").strip():
+            raise ApiError(21602)
+        if form.get("From") != self.sender:
+            raise ApiError(63007)
+        if len(form["Body"].encode("utf-16-le")) // 2 > MAX_CHARS:
+            raise ApiError(21617)
+        person = self.people.get(form["To"])
+        if person is None:
+            raise ApiError(21211)
+        if person.refusal:
+            raise ApiError(person.refusal)
+        sent = Sent(new_sid(), form["Body"], form.get("StatusCallback"))
+        if not person.later:
+            person.got.append(sent)
+        return sent, person
+
+    def _report_soon(self, sent: Sent, person: Person) -> None:
+        if not self.reports or not sent.status_callback:
+            return
+        assert sent.status_callback == f"{self.hook.public}{urlsplit(sent.status_callback).path}"
+        task = asyncio.create_task(self._report(sent, person))
+        self._reporting.add(task)
+        task.add_done_callback(self._reporting.discard)
+
+    async def _report(self, sent: Sent, person: Person) -> None:
+        if person.later:
+            await self.report(sent, "failed", person.address, person.later)
+            return
+        for status in ("sent", "delivered", "sent", "read"):  # out of order and repeated, as they come
+            await self.report(sent, status, person.address)
+
+    async def _typing(self, request: web.Request) -> web.Response:
+        form = {name: str(value) for name, value in (await request.post()).items()}
+        try:
+            self._known(request)
+            self._typed(form)
+        except ApiError as error:
+            self.calls.append(Call(request.path, form, error.status))
+            return error.to_response()
+        self.calls.append(Call(request.path, form, 200))
+        return web.json_response({"success": True})
+
+    def _typed(self, form: dict[str, str]) -> None:
+        if form.get("channel") != "whatsapp" or form.get("messageId") not in self.heard:
+            raise ApiError(20404)
+
+    def _known(self, request: web.Request) -> None:
+        given = request.headers.get("Authorization", "")
+        expected = base64.b64encode(f"{self.account_sid}:{self.token}".encode()).decode()
+        if given != f"Basic {expected}" or request.match_info.get("sid", self.account_sid) != self.account_sid:
+            raise ApiError(20003)
+
+    def _fault(self) -> _Fault | None:
+        if not self._faults:
+            return None
+        fault = self._faults[0]
+        fault.times -= 1
+        if fault.times <= 0:
+            self._faults.remove(fault)
+        return fault

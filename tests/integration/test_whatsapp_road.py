@@ -1,0 +1,360 @@
+"""WhatsApp through a whole gateway: the twilio library, a server that speaks Twilio's API, people behind it."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from bots.whatsapp import faults
+from tests.fakes.model import ModelServer
+from tests.fakes.model import replies as scripts
+from tests.fakes.twilio import Person, Sent, TwilioServer, signature
+from tests.support.road import Road, road
+
+PUBLIC = "https://bot.example.org"
+PATH = "/webhooks/whatsapp"
+
+
+def settings(server: TwilioServer) -> dict[str, object]:
+    return {
+        "twilio_account_sid": server.account_sid,
+        "twilio_auth_token": server.token,
+        "twilio_base_url": server.url,
+        "whatsapp_from": server.sender,
+        "whatsapp_business_purpose": "answers questions about a bakery",
+        "public_url": PUBLIC,
+    }
+
+
+def connect(server: TwilioServer, gateway: Road) -> None:
+    server.hook.public, server.hook.local = PUBLIC, gateway.url
+
+
+@pytest.fixture
+async def whatsapp(database_url: str, model: ModelServer, twilio_server: TwilioServer) -> AsyncIterator[Road]:
+    """A gateway that Twilio posts to."""
+    async with road(database_url, model.url, **settings(twilio_server)) as gateway:
+        connect(twilio_server, gateway)
+        yield gateway
+        await twilio_server.hang_up()
+
+
+async def until(person: Person, words: str) -> Sent:
+    await person.server.wait_for(lambda: any(words in text for text in person.texts), 20)
+    return next(message for message in reversed(person.got) if words in message.body)
+
+
+async def count(gateway: Road, table: str) -> int:
+    (row,) = await gateway.rows(f"select count(*) as n from {table}")  # noqa: S608 - a test's own words
+    return int(row["n"])
+
+
+async def settled(gateway: Road) -> None:
+    for _ in range(200):
+        (row,) = await gateway.rows(
+            "select (select count(*) from inbox where state in ('stored', 'claimed'))"
+            " + (select count(*) from outbox where state in ('due', 'sending')) as n"
+        )
+        if not row["n"]:
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
+
+
+async def test_first_contact_greets_asks_consent_and_answers(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello")
+    await until(ann, "You said: hello")
+    assert twilio_server.hook.answers[0] == (200, '<?xml version="1.0" encoding="UTF-8"?><Response/>')
+    assert "Answer a reply with 👍 or 👎" in ann.texts[0]
+    assert "*Memory*: I keep" in ann.texts[1]
+    assert "/1 ⬜ Memory" in ann.texts[1]
+    assert [c.status for c in twilio_server.calls if c.path.endswith("Typing.json")] == [200]
+
+
+async def test_what_is_said_here_can_never_help_the_shared_model(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    await ann.say("/privacy")
+    notice = await until(ann, "Your choices now")
+    assert "Help the shared model" not in notice.body
+    await ann.tap("s:shared_training:1", "Help", notice)
+    for number in range(1, 5):
+        await ann.say(f"/{number}")
+    await settled(whatsapp)
+    given = await whatsapp.rows("select purpose from consent_events where event = 'given'")
+    assert {row["purpose"] for row in given} == {"memory", "personal_training", "human_review", "outside_judge"}
+    await ann.say("what is it?")
+    await until(ann, "You said: what is it?")
+    (turn,) = await whatsapp.rows("select flags from turns")
+    assert turn["flags"]["consents"]["shared_training"] is False
+    assert turn["flags"]["consents"]["personal_training"] is True
+
+
+async def test_a_switch_chosen_by_number_is_turned_and_turned_back(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    await ann.say("/privacy")
+    await until(ann, "/1 ⬜ Memory")
+    await ann.say("1")
+    await until(ann, "Allowed: Memory")
+    await ann.say("/1")
+    await until(ann, "No longer allowed: Memory")
+
+
+async def test_a_repeated_post_is_answered_once(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    for _ in range(3):
+        await ann.say("only once", sid="SM" + "1" * 32)
+    await until(ann, "You said: only once")
+    await settled(whatsapp)
+    assert ann.texts.count("You said: only once") == 1
+    assert [status for status, _ in twilio_server.hook.answers[:3]] == [200] * 3
+    assert await count(whatsapp, "turns") == 1
+
+
+def _form(server: TwilioServer, **changed: str) -> list[tuple[str, str]]:
+    known = {
+        "MessageSid": "SM" + "2" * 32,
+        "AccountSid": server.account_sid,
+        "From": "whatsapp:+15550200000",
+        "To": server.sender,
+        "Body": "",
+        "NumMedia": "0",
+    }
+    return list((known | changed).items())
+
+
+async def test_what_twilio_did_not_sign_is_refused_and_not_stored(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    hook, form = twilio_server.hook, _form(twilio_server)
+    body = b"&".join(f"{k}={v}".encode().replace(b"+", b"%2B") for k, v in form)
+    good = signature(twilio_server.token, PUBLIC + PATH, form)
+    for seal in (
+        {},
+        {"X-Twilio-Signature": ""},
+        {"X-Twilio-Signature": "x" + good[1:]},
+        {"X-Twilio-Signature": "ÿ"},
+        {"X-Twilio-Signature": signature("another token", PUBLIC + PATH, form)},
+        {"X-Twilio-Signature": signature(twilio_server.token, f"http://bot.example.org{PATH}", form)},
+        {"X-Twilio-Signature": signature(twilio_server.token, f"{PUBLIC}{PATH}/", form)},
+    ):
+        assert await hook.post_as(PATH, body, seal) == 403
+    assert await hook.post_as(PATH, body + b"&Body=more", {"X-Twilio-Signature": good}) == 403
+    assert await hook.post_as(PATH, b"\xff=&&;", {"X-Twilio-Signature": good}) == 403
+    assert await hook.post(PATH, _form(twilio_server, AccountSid="AC" + "f" * 32)) == 403
+    assert await hook.post(PATH, _form(twilio_server, To="whatsapp:+15559999999")) == 403
+    assert await hook.post(f"{PATH}/status", form) == 403
+    assert await hook.post_as(PATH, b"a=" + b"x" * 70_000, {"X-Twilio-Signature": good}) == 413
+    assert await count(whatsapp, "inbox") == 0
+    assert await hook.post_as(PATH, body, {"X-Twilio-Signature": good}) == 200
+    assert await count(whatsapp, "inbox") == 1
+
+
+async def test_blank_and_repeated_fields_and_queries_are_signed_too(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    form = [*_form(twilio_server), ("Extra", "2"), ("Extra", "1"), ("New", ""), ("Space", " kept ")]
+    assert await twilio_server.hook.post(PATH, form) == 200
+    assert await twilio_server.hook.post(f"{PATH}?tenant=a%20b", _form(twilio_server, MessageSid="SM3")) == 200
+
+
+async def test_a_blank_message_is_answered_with_a_sentence(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    await ann.say("")
+    await until(ann, "I only see spaces")
+    await ann.send_picture()
+    await until(ann, "could not look at what you sent (image)")
+    assert await count(whatsapp, "turns") == 0
+
+
+async def test_a_signed_form_that_makes_no_sense_is_quarantined_and_holds_nobody_up(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    form = [(name, value) for name, value in _form(twilio_server) if name != "MessageSid"]
+    assert await twilio_server.hook.post(PATH, form) == 200
+    assert await twilio_server.hook.post(PATH, _form(twilio_server, From="sms:1")) == 200
+    ann = twilio_server.person()
+    await ann.say("after it")
+    await until(ann, "You said: after it")
+    states = await whatsapp.rows("select state from inbox order by id")
+    assert [row["state"] for row in states[:2]] == ["quarantined", "quarantined"]
+
+
+async def test_a_correction_by_swipe_reply_becomes_memory_and_is_taken_back(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    await ann.say("/learn on")
+    await until(ann, "On: I may learn")
+    await ann.say("What is tea?")
+    reply = await until(ann, "You said: What is tea?")
+    await ann.say("Please always end with 'Cheers!'", reply_to=reply)
+    kept = await until(ann, "I'll keep this in mind")
+    assert "/1 Undo" in kept.body
+    await settled(whatsapp)
+    await ann.say("1", reply_to=kept)
+    await until(ann, "Forgotten")
+    assert [m["state"] for m in await whatsapp.rows("select state from memory_lines")] == ["undone"]
+
+
+@pytest.mark.parametrize(("thumb", "value"), [("👍", 1), ("👎🏽", -1)])
+async def test_a_thumb_in_words_is_a_vote(whatsapp: Road, twilio_server: TwilioServer, thumb: str, value: int) -> None:
+    ann = twilio_server.person()
+    await ann.say("rate this")
+    await until(ann, "You said: rate this")
+    await ann.say(thumb)
+    if value < 0:
+        why = await until(ann, "What was wrong?")
+        assert "/2 Style or format" in why.body
+        await ann.say("4")
+        await until(ann, "a new topic")
+    await settled(whatsapp)
+    assert [v["value"] for v in await whatsapp.rows("select value from votes")] == [value]
+    assert await count(whatsapp, "turns") == 1
+
+
+async def test_a_button_is_known_by_its_payload(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    await ann.say("rate this")
+    reply = await until(ann, "You said: rate this")
+    await settled(whatsapp)
+    (row,) = await whatsapp.rows("select content from outbox where turn_id is not null")
+    await ann.tap(row["content"]["buttons"][0][0]["data"], "Good!", reply)
+    await settled(whatsapp)
+    assert [v["value"] for v in await whatsapp.rows("select value from votes")] == [1]
+
+
+async def test_a_number_that_answers_the_model_is_a_message(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello")
+    await until(ann, "You said: hello")
+    await settled(whatsapp)
+    await ann.say("1")
+    await until(ann, "You said: 1")
+    assert await whatsapp.rows("select 1 from consent_events where event = 'given'") == []
+
+
+async def test_commands_are_text(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    await ann.say("/help")
+    await until(ann, "Just write to me. In words")
+    await ann.say("/export")
+    await until(ann, "I can't send files here")
+    await ann.say("/nonsense")
+    await until(ann, "I don't know that command")
+
+
+async def test_a_long_reply_arrives_in_numbered_parts_in_order(
+    database_url: str, twilio_server: TwilioServer, model: ModelServer
+) -> None:
+    model.reply_with(scripts.LONG)
+    ann = twilio_server.person()
+    async with road(database_url, model.url, **settings(twilio_server), max_reply_tokens=1900) as gateway:
+        connect(twilio_server, gateway)
+        await ann.say("tell me everything")
+        await settled(gateway)
+        await twilio_server.hang_up()
+    parts = [re.match(r"\((\d+)/(\d+)\)\n", text) for text in ann.texts]
+    numbers = [(int(m[1]), int(m[2])) for m in parts if m]
+    assert len(numbers) > 1
+    assert numbers == [(n, len(numbers)) for n in range(1, len(numbers) + 1)]
+    assert not [call for call in twilio_server.calls if call.status >= 400]
+
+
+async def test_a_korean_number_is_spoken_to_in_korean(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    minji = twilio_server.person("Minji", "whatsapp:+821000000001")
+    await minji.say("안녕")
+    await until(minji, "You said: 안녕")
+    assert "안녕하세요" in minji.texts[0]
+
+
+async def test_somebody_without_a_number_is_answered_and_stays_the_same_person(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person("Ann", "whatsapp:+15550207777")
+    await ann.say("first")
+    await until(ann, "You said: first")
+    ann.external_id = "whatsapp:US.1a2b3c"
+    await ann.say("second")
+    await until(ann, "You said: second")
+    hidden = twilio_server.person("Ann", "whatsapp:US.1a2b3c", "whatsapp:US.1a2b3c")
+    await hidden.say("third")
+    await until(hidden, "You said: third")
+    (account,) = await whatsapp.rows("select external_id, alias from accounts where external_id like 'whatsapp:%'")
+    assert account == {"external_id": "whatsapp:US.1a2b3c", "alias": "whatsapp:+15550207777"}
+    other = twilio_server.person("Bo", "whatsapp:+15550207777", "whatsapp:US.other")
+    await other.say("new owner of the number")
+    await until(other, "Answer a reply with")
+    assert await count(whatsapp, "accounts where external_id like 'whatsapp:%'") == 2
+
+
+async def test_too_many_requests_are_waited_out(
+    whatsapp: Road, twilio_server: TwilioServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(faults._WAIT_S, 20429, 0.1)
+    monkeypatch.setattr(faults, "_RETRY_NETWORK_S", 0.1)
+    ann = twilio_server.person()
+    twilio_server.fail_next(20429, times=2)
+    await ann.say("hello")
+    await until(ann, "You said: hello")
+    await settled(whatsapp)
+    assert ann.texts.count("You said: hello") == 1
+    assert [c.status for c in twilio_server.calls if c.path.endswith("Messages.json")][:3] == [429, 429, 201]
+
+
+async def test_a_closed_window_is_not_knocked_at_again(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    ann.refusal = 63016
+    await ann.say("hello")
+    await settled(whatsapp)
+    await asyncio.sleep(0.3)
+    sends = [c for c in twilio_server.calls if c.path.endswith("Messages.json")]
+    rows = await whatsapp.rows("select state, error, attempts from outbox")
+    assert {row["state"] for row in rows} == {"failed"}
+    assert len(sends) == len(rows)
+
+
+async def test_who_opted_out_is_left_alone(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    ann.refusal = 21610
+    await ann.say("hello")
+    await settled(whatsapp)
+    assert [r["status"] for r in await whatsapp.rows("select status from chats")] == ["gone"]
+
+
+async def test_a_failure_that_is_reported_later_is_kept_and_never_taken_back(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    ann.later = 63016
+    await ann.say("/help")
+    await settled(whatsapp)
+    for _ in range(200):
+        rows = await whatsapp.rows("select state, error, provider_message_id as sid from outbox")
+        if {row["state"] for row in rows} == {"failed"}:
+            break
+        await asyncio.sleep(0.05)
+    assert {(row["state"], row["error"]) for row in rows} == {("failed", "twilio_63016")}
+    lost = Sent(rows[0]["sid"], "")
+    for status, code in (("delivered", None), ("sent", None), ("failed", 63016)):
+        assert await twilio_server.report(lost, status, ann.address, code) == 200
+    await settled(whatsapp)
+    after = await whatsapp.rows("select state from outbox where provider_message_id = :sid", sid=lost.sid)
+    assert after == [{"state": "failed"}]
+    assert await count(whatsapp, "inbox where lane like '%status:%'") == len(rows)
+
+
+async def test_good_news_is_acknowledged_and_not_kept(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann = twilio_server.person()
+    await ann.say("/help")
+    await until(ann, "Just write to me")
+    await settled(whatsapp)
+    await asyncio.sleep(0.3)
+    assert {status for status, _ in twilio_server.hook.answers} == {200}
+    assert await count(whatsapp, "inbox") == 1
+
+
+async def test_health_names_whatsapp(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    part = whatsapp.gateway.whatsapp
+    assert part is not None
+    await twilio_server.wait_for(lambda: part._checked)
+    assert (await part.health()).state == "ok"
