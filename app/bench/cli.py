@@ -17,7 +17,7 @@ from app.bench.road import REPLY_TOKENS, RoadBench
 from app.bench.show import Show
 from app.demo.generate import plot
 from app.demo.installation import own, running
-from app.embedded.messages import LOCALE_VARIABLES
+from app.embedded.messages import locale_language
 
 BENCHES = {
     "road": "the whole road: first token, tokens per second, webhooks, memory, training beside chats, resident size"
@@ -26,7 +26,7 @@ BENCHES = {
 
 def main(rest: Sequence[str]) -> int:
     """List the benches, or run one; return 0 when everything was measured, whether or not it reaches."""
-    show = Show(_language())
+    show = Show(locale_language())
     if not rest:
         for name in BENCHES:
             show.line(f"bench.{name}")
@@ -68,11 +68,6 @@ async def _road(arguments: argparse.Namespace, show: Show) -> list[Figure]:
             show.line("starting")
             place = await stack.enter_async_context(own(arguments.home, {"MAX_REPLY_TOKENS": str(REPLY_TOKENS)}))
         return await RoadBench(place, plot(arguments.seed), show).run()
-
-
-def _language() -> str:
-    locale = next((os.environ[name] for name in LOCALE_VARIABLES if os.environ.get(name)), "")
-    return "ko" if locale.lower().startswith("ko") else "en"
 
 
 if __name__ == "__main__":

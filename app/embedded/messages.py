@@ -61,7 +61,10 @@ def spoken(texts: Texts) -> Iterator[None]:
 
 def language_of(settings: Settings) -> str:
     """Return the language of the terminal: the setting where one was made, else the locale's."""
-    if "language" in settings.model_fields_set:
-        return settings.language
+    return settings.language if "language" in settings.model_fields_set else locale_language(settings.language)
+
+
+def locale_language(otherwise: str = "en") -> str:
+    """Return the language of the locale where it is one of ours."""
     locale = next((os.environ[name] for name in LOCALE_VARIABLES if os.environ.get(name)), "")
-    return "ko" if locale.lower().startswith("ko") else settings.language
+    return "ko" if locale.lower().startswith("ko") else otherwise

@@ -11,8 +11,9 @@ from aiohttp.test_utils import TestServer
 from app.bench import cli
 from app.bench.figures import Figure, median, quantile, ratio
 from app.bench.road import FIGURES
-from app.bench.show import Show, catalogue
+from app.bench.show import FOLDER, Show
 from app.bench.webhook import RATE, _steady
+from app.embedded.messages import catalogue
 
 
 @pytest.mark.parametrize(
@@ -79,8 +80,8 @@ def test_every_figure_has_its_line_in_both_languages(language: str) -> None:
     lines = out.getvalue().splitlines()
     assert len(lines) == 2 * len(FIGURES)
     assert lines[0].count("≤ 1.15") == 1
-    assert sum(catalogue(language)["verdict.unmeasured"] in line for line in lines) == len(FIGURES)
-    assert catalogue("en").keys() == catalogue("ko").keys()
+    assert sum(catalogue(language, FOLDER)["verdict.unmeasured"] in line for line in lines) == len(FIGURES)
+    assert catalogue("en", FOLDER).keys() == catalogue("ko", FOLDER).keys()
 
 
 def test_benches_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
