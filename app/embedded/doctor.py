@@ -73,6 +73,7 @@ class _Doctor:
             self._isolation,
             self._judge,
             self._telegram,
+            self._whatsapp,
         )
         found = []
         for check in checks:
@@ -214,6 +215,14 @@ class _Doctor:
         if problem:
             return self._finding("telegram", "bad", "bad", detail=problem)
         return self._finding("telegram", "ok", "ok", name=name)
+
+    async def _whatsapp(self) -> Finding:
+        if not self._settings.whatsapp:
+            return self._finding("whatsapp", "skip", "none")
+        problem = await doctor_remote.whatsapp(self._settings)
+        if problem:
+            return self._finding("whatsapp", "bad", "bad", detail=problem)
+        return self._finding("whatsapp", "ok", "ok", address=f"{self._settings.address}/webhooks/whatsapp")
 
 
 def _head() -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.consent import ConsentEvent, Consents, Purpose
+from app.domain.consent import ConsentEvent, Consents, Purpose, usable
 from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.person import split_of
@@ -125,3 +125,20 @@ def test_content_survives_the_outbox() -> None:
 
 def test_every_third_conversation_is_held_out() -> None:
     assert [split_of(n) for n in range(1, 7)] == ["train", "train", "heldout", "train", "train", "heldout"]
+
+
+def test_what_is_said_on_whatsapp_never_serves_the_shared_model_whatever_is_allowed() -> None:
+    consents = Consents(frozenset(Purpose), frozenset(Purpose))
+    assert set(Purpose) - consents.on("whatsapp").allowed == {Purpose.SHARED_TRAINING}
+    assert consents.on("telegram").allowed == set(Purpose)
+    assert not usable("whatsapp", Purpose.SHARED_TRAINING)
+    assert usable("whatsapp", Purpose.PERSONAL_TRAINING)
+
+
+def test_choices_are_numbered_lines_where_there_are_no_buttons() -> None:
+    switch, undo = Button("Memory", "s:memory:1"), Button("Undo", "m:x:undo")
+    content = Content("Which?", ((switch,), (undo,)))
+    assert content.spelled_out().text == "Which?\n\n/1 Memory\n/2 Undo"
+    assert content.spelled_out().choices == content.choices == (switch, undo)
+    reply = Content("Tea.", ((Button("👍", "v:x:u"), Button("Again", "t:x")),))
+    assert reply.spelled_out() == reply

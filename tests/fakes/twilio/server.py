@@ -67,6 +67,7 @@ class _Fault:
     code: int | None = None
     lose: bool = False
     garbage: bool = False
+    delay_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -131,6 +132,10 @@ class TwilioServer:
         """Answer the next messages with 502 and something that is no JSON."""
         self._faults.append(_Fault(times, garbage=True))
 
+    def delay_next(self, seconds: float, times: int = 1) -> None:
+        """Answer the next messages late."""
+        self._faults.append(_Fault(times, delay_s=seconds))
+
     async def wait_for(self, condition: Callable[[], object], timeout_s: float = 10.0) -> None:
         """Wait until `condition()` is true; raises `TimeoutError`."""
         async with asyncio.timeout(timeout_s):
@@ -163,6 +168,7 @@ class TwilioServer:
     async def _message(self, request: web.Request) -> web.StreamResponse:
         form = {name: str(value) for name, value in (await request.post()).items()}
         fault = self._fault()
+        await asyncio.sleep(fault.delay_s if fault else 0)
         try:
             self._known(request)
             if fault and fault.garbage:
