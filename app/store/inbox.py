@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import func, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from app.store.claims import claiming
 from app.store.clock import after
 from app.store.engine import Tx
 from app.store.tables.road import dedupe_keys, inbox
@@ -52,27 +53,10 @@ async def accept(tx: Tx, bot_id: UUID, updates: Sequence[Stored]) -> int:
     return stored
 
 
-_CLAIM = text("""
-    with ready as (
-        select i.id from inbox i
-        where i.state in ('stored', 'claimed')
-          and (i.state = 'stored' or i.lease_until < now())
-          and (i.due_at is null or i.due_at <= now())
-          and not exists (
-              select 1 from inbox e
-              where e.lane = i.lane and e.state in ('stored', 'claimed') and e.id < i.id
-          )
-        order by i.id
-        limit :limit
-        for update skip locked
-    )
-    update inbox i
-    set state = 'claimed', owner = :owner, attempts = i.attempts + 1,
-        lease_until = now() + make_interval(secs => :lease)
-    from ready
-    where i.id = ready.id
-    returning i.id, i.bot_id, i.lane, i.body, i.attempts
-""")
+_CLAIM = text(
+    claiming("inbox", "lane", waiting="stored", held="claimed")
+    + "from ready where taken.id = ready.id returning taken.id, taken.bot_id, taken.lane, taken.body, taken.attempts"
+)
 
 
 async def claim(tx: Tx, owner: str, limit: int) -> list[Claimed]:

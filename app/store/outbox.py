@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content, ContentDocument
+from app.store.claims import claiming
 from app.store.clock import after
 from app.store.engine import Tx
 from app.store.tables.people import chats
@@ -117,28 +118,15 @@ async def provider_id(tx: Tx, turn_id: UUID, part: int = 0) -> str | None:
     return str(found) if found else None
 
 
-_CLAIM = text("""
-    with ready as (
-        select o.id from outbox o
-        where o.state in ('due', 'sending')
-          and (o.state = 'due' or o.lease_until < now())
-          and (o.due_at is null or o.due_at <= now())
-          and not exists (
-              select 1 from outbox e
-              where e.chat_id = o.chat_id and e.state in ('due', 'sending') and e.id < o.id
-          )
-        order by o.id
-        limit :limit
-        for update skip locked
-    )
-    update outbox o
-    set state = 'sending', owner = :owner, attempts = o.attempts + 1,
-        lease_until = now() + make_interval(secs => :lease)
+_CLAIM = text(
+    claiming("outbox", "chat_id", waiting="due", held="sending")
+    + """
     from ready, chats c
-    where o.id = ready.id and c.id = o.chat_id
-    returning o.id, o.chat_id, o.turn_id, o.content, o.version, o.provider_message_id, o.attempts,
-              c.bot_id, c.external_id, c.thread, c.kind
-""")
+    where taken.id = ready.id and c.id = taken.chat_id
+    returning taken.id, taken.chat_id, taken.turn_id, taken.content, taken.version, taken.provider_message_id,
+              taken.attempts, c.bot_id, c.external_id, c.thread, c.kind
+    """
+)
 
 
 async def claim(tx: Tx, owner: str, limit: int) -> list[Due]:

@@ -1,0 +1,37 @@
+"""Taking up rows that wait in lanes: the oldest open row of a lane and no other, held by a lease.
+
+Both ends of the road rest on it, what comes in and what goes out, so it is written once.
+"""
+
+
+def claiming(table: str, lane: str, *, waiting: str, held: str) -> str:
+    """Return the start of an update that holds the oldest open row of each lane; rows held by others are passed over.
+
+    What follows it begins with `from ready`, joined by `taken.id = ready.id`. Bind `owner`, `limit` (rows) and `lease`
+    (seconds). States are written out and not bound: only so PostgreSQL sees that the partial indexes fit.
+
+    Args:
+        table: one of our tables with `state`, `owner`, `attempts`, `lease_until` and `due_at`.
+        lane: the column that keeps rows in order.
+        waiting: the state of a row that nobody holds.
+        held: the state of a row that somebody holds; it is open again once its lease is over.
+    """
+    # Only names out of this folder are put in.
+    return f"""
+    with ready as (
+        select r.id from {table} r
+        where r.state in ('{waiting}', '{held}')
+          and (r.state = '{waiting}' or r.lease_until < now())
+          and (r.due_at is null or r.due_at <= now())
+          and not exists (
+              select 1 from {table} e
+              where e.{lane} = r.{lane} and e.state in ('{waiting}', '{held}') and e.id < r.id
+          )
+        order by r.id
+        limit :limit
+        for update skip locked
+    )
+    update {table} taken
+    set state = '{held}', owner = :owner, attempts = taken.attempts + 1,
+        lease_until = now() + make_interval(secs => :lease)
+    """  # noqa: S608
