@@ -55,13 +55,9 @@ async def add_identity(
 async def account_of(tx: Tx, bot_id: UUID, sender: Sender) -> Account:
     """Return the account of a sender with an id; person and account are made at the first word."""
     assert sender.external_id is not None  # noqa: S101 - anonymous senders never come this far
-    found = await find_account(tx, bot_id, sender.external_id) or await _known_by_alias(tx, bot_id, sender)
+    found = await find_account(tx, bot_id, sender.external_id) or await _known_otherwise(tx, bot_id, sender)
     if found:
         return found
-    if sender.alias:
-        # A name or number that changed hands belongs to who uses it now.
-        former = update(t.accounts).where(t.accounts.c.bot_id == bot_id, t.accounts.c.alias == sender.alias)
-        await tx.execute(former.values(alias=None))
     person_id = await add_person(tx, language=sender.language, name=sender.name)
     made = insert(t.accounts).values(
         bot_id=bot_id, external_id=sender.external_id, alias=sender.alias, person_id=person_id
@@ -75,11 +71,18 @@ async def account_of(tx: Tx, bot_id: UUID, sender: Sender) -> Account:
     return account
 
 
-async def _known_by_alias(tx: Tx, bot_id: UUID, sender: Sender) -> Account | None:
-    """Return the account that was known by what is now only an alias, under its id from now on."""
+async def _known_otherwise(tx: Tx, bot_id: UUID, sender: Sender) -> Account | None:
+    """Return the account of a sender who was known by what is now an alias, or is named by their alias alone."""
+    accounts = update(t.accounts).where(t.accounts.c.bot_id == bot_id)
     if sender.alias is None:
-        return None
-    known = update(t.accounts).where(t.accounts.c.bot_id == bot_id, t.accounts.c.external_id == sender.alias)
+        named = select(t.accounts.c.external_id).where(
+            t.accounts.c.bot_id == bot_id, t.accounts.c.alias == sender.external_id
+        )
+        external_id = await tx.scalar(named)
+        return await find_account(tx, bot_id, external_id) if external_id else None
+    # A name or number that changed hands belongs to who uses it now.
+    await tx.execute(accounts.where(t.accounts.c.alias == sender.alias).values(alias=None))
+    known = accounts.where(t.accounts.c.external_id == sender.alias)
     await tx.execute(known.values(external_id=sender.external_id, alias=sender.alias))
     return await find_account(tx, bot_id, str(sender.external_id))
 

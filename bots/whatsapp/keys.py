@@ -1,8 +1,9 @@
 """Makes raw updates of Twilio's forms: the keys by which a repeat is known, and the lane in which it is handled.
 
 A message repeats under its MessageSid, a request under its idempotency token; a failed delivery under its message and
-status. One person's messages are one lane; votes by button and `/stop` overtake. What cannot be read has the SHA-256 of
-its bytes as its key and goes to the quarantine lane.
+status. What comes from one address is one lane; votes by button and `/stop` overtake. Every lane names the address, by
+which its updates are found when a person is forgotten. What cannot be read has the SHA-256 of its bytes as its key and goes
+to the quarantine lane.
 """
 
 import hashlib
@@ -10,7 +11,7 @@ import hashlib
 from app.domain.press import overtakes
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
-from bots.whatsapp.form import Form, field, maybe, read_form, sender
+from bots.whatsapp.form import Form, address, field, maybe, read_form
 
 QUARANTINE_LANE = "quarantine"
 FAILED = frozenset({"failed", "undelivered"})
@@ -35,16 +36,16 @@ def raw_status(body: bytes) -> RawUpdate | None:
     """
     try:
         form = read_form(body)
-        sid, status = field(form, "MessageSid"), field(form, "MessageStatus")
+        sid, status, to = field(form, "MessageSid"), field(form, "MessageStatus"), field(form, "To")
     except InvalidInputError:
         return _unreadable(body)
     if status not in FAILED:
         return None
-    return RawUpdate(body, (f"whatsapp:status:{sid}:{status}",), f"status:{sid}")
+    return RawUpdate(body, (f"whatsapp:status:{sid}:{status}",), f"status:{to}")
 
 
 def _lane(form: Form) -> str:
-    who = sender(form)
+    who = address(form)
     payload = maybe(form, "ButtonPayload")
     if payload and overtakes(payload):
         return f"votes:{who}"

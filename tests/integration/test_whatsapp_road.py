@@ -279,12 +279,19 @@ async def test_somebody_without_a_number_is_answered_and_stays_the_same_person(
     hidden = twilio_server.person("Ann", "whatsapp:US.1a2b3c", "whatsapp:US.1a2b3c")
     await hidden.say("third")
     await until(hidden, "You said: third")
+    ann.external_id = None
+    await ann.say("fourth")
+    await until(ann, "You said: fourth")
     (account,) = await whatsapp.rows("select external_id, alias from accounts where external_id like 'whatsapp:%'")
     assert account == {"external_id": "whatsapp:US.1a2b3c", "alias": "whatsapp:+15550207777"}
     other = twilio_server.person("Bo", "whatsapp:+15550207777", "whatsapp:US.other")
     await other.say("new owner of the number")
     await until(other, "Answer a reply with")
-    assert await count(whatsapp, "accounts where external_id like 'whatsapp:%'") == 2
+    rows = await whatsapp.rows("select external_id, alias from accounts where external_id like 'whatsapp:%'")
+    assert {row["external_id"]: row["alias"] for row in rows} == {
+        "whatsapp:US.1a2b3c": None,
+        "whatsapp:US.other": "whatsapp:+15550207777",
+    }
 
 
 async def test_too_many_requests_are_waited_out(
@@ -351,6 +358,35 @@ async def test_good_news_is_acknowledged_and_not_kept(whatsapp: Road, twilio_ser
     await asyncio.sleep(0.3)
     assert {status for status, _ in twilio_server.hook.answers} == {200}
     assert await count(whatsapp, "inbox") == 1
+
+
+async def test_who_forgets_everything_leaves_no_words_and_no_number(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person("Ann Planted", "whatsapp:+15550207777", "whatsapp:US.1a2b3c")
+    await ann.say("my planted words")
+    await until(ann, "You said: my planted words")
+    await settled(whatsapp)
+    await ann.say("/forget")
+    asked = await until(ann, "/3 Everything")
+    await settled(whatsapp)
+    await ann.say("3", reply_to=asked)
+    receipt = await until(ann, "Your receipt")
+    assert f"{PUBLIC}/receipt" in receipt.body
+    await settled(whatsapp)
+    await twilio_server.hang_up()
+    found = [
+        *await whatsapp.rows("select body from inbox"),
+        *await whatsapp.rows("select cast(t as text) as t from turns t"),
+    ]
+    held = " ".join(str(bytes(row["body"]) if row.get("body") else row) for row in found)
+    held += str(await whatsapp.rows("select cast(o as text) as o from outbox o"))
+    assert "Your receipt" in held
+    assert "planted" not in held.lower()
+    assert "5550207777" not in held
+    lanes = await whatsapp.rows("select lane from inbox")
+    assert not [row for row in lanes if "5550207777" in row["lane"]]
+    assert await count(whatsapp, "accounts where external_id like 'whatsapp:%'") == 0
 
 
 async def test_health_names_whatsapp(whatsapp: Road, twilio_server: TwilioServer) -> None:
