@@ -104,7 +104,8 @@ class TrainSettings:
     """How one adapter is trained; defaults are the vetted ones of the bundled model (fp32, CPU).
 
     `kl_abort` is the mean k3 (nats per token) to the base above which a run is stopped as run away; on-policy
-    distillation of a format moves tokens a lot on purpose, so it is far above what suits a reward.
+    distillation of a format moves tokens a lot on purpose, so it is far above what suits a reward. `forward_share` is f
+    of `learner/algo/opd.py`, for the supports that see distributions.
     """
 
     algorithm: Literal["opd"] = "opd"
@@ -119,6 +120,7 @@ class TrainSettings:
     temperature: float = 1.0
     support: Literal["full", "top_k", "sampled"] = "full"
     top_k: int = 20
+    forward_share: float = 0.5
     advantage_clip: float = 5.0
     opd_weight: float = 1.0
     anchor_weight: float = 0.1
@@ -142,6 +144,8 @@ class TrainSettings:
         weights = (self.opd_weight, self.anchor_weight, self.kl_weight)
         if not (min(counts) >= 1 and all(r > 0 for r in rates) and all(w >= 0 for w in weights)):
             raise InvalidInputError("training settings: counts start at 1, rates above 0, weights at 0")
+        if not 0 <= self.forward_share <= 1:
+            raise InvalidInputError("training settings: the forward share lies between 0 and 1")
 
     @classmethod
     def from_json(cls, data: dict[str, object]) -> Self:

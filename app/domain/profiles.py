@@ -118,7 +118,7 @@ _ALL = (
         context=2048,
         languages=("en",),
         licence="Apache-2.0",
-        lora=LoraSettings(rank=8, alpha=16, learning_rate=2e-3, updates=12),
+        lora=LoraSettings(rank=8, alpha=16, learning_rate=2e-3, updates=14),
         # Its tokenizer pads with <|im_end|>, which is also its end of turn: padding would teach it to stop.
         pad_token_id=0,
     ),

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from app.errors import InvalidInputError
 from learner.algo.anchor import anchor_nll
-from learner.algo.opd import reverse_kl_full, reverse_kl_top_k, sampled_advantage
+from learner.algo.opd import kl_full, kl_top_k, sampled_advantage
 from learner.types import TrainSettings
 
 
@@ -38,7 +38,7 @@ def _register(*algorithms: Algorithm) -> Mapping[str, Algorithm]:
 ALGORITHMS = _register(
     Algorithm(
         name="opd",
-        supports=MappingProxyType({"full": reverse_kl_full, "top_k": reverse_kl_top_k, "sampled": sampled_advantage}),
+        supports=MappingProxyType({"full": kl_full, "top_k": kl_top_k, "sampled": sampled_advantage}),
         anchor=anchor_nll,
     ),
 )

@@ -128,9 +128,9 @@ class OpdRun:
         """Return the mean over the micro-batch's own tokens; scalar, nats."""
         function, mask_BT = self._algorithm.supports[self._settings.support], batch.response_mask_BT
         if self._settings.support == "full":
-            return function(student_BTV, teacher_BTV, mask_BT)
+            return function(student_BTV, teacher_BTV, mask_BT, self._settings.forward_share)
         if self._settings.support == "top_k":
-            return function(student_BTV, teacher_BTV, mask_BT, self._settings.top_k)
+            return function(student_BTV, teacher_BTV, mask_BT, self._settings.top_k, self._settings.forward_share)
         current_BT = sampled_logprobs(student_BTV, batch.response_BT)
         old_BT, teacher_BT = current_BT.detach(), sampled_logprobs(teacher_BTV, batch.response_BT)
         advantages_BT = function(teacher_BT, old_BT, mask_BT, self._settings.advantage_clip)

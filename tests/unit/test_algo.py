@@ -12,7 +12,7 @@ from learner.algo import ALGORITHMS, algorithm  # noqa: E402
 from learner.algo.anchor import anchor_nll  # noqa: E402
 from learner.algo.clip import ClipBounds, clipped_policy_loss, importance_weights  # noqa: E402
 from learner.algo.kl import k3, kl_to_reference  # noqa: E402
-from learner.algo.opd import reverse_kl_full, reverse_kl_top_k, sampled_advantage  # noqa: E402
+from learner.algo.opd import kl_full, kl_top_k, sampled_advantage  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -33,30 +33,58 @@ def random(*shape: int, seed: int = 0) -> "torch.Tensor":
 def test_full_reverse_kl_by_hand() -> None:
     student, teacher = logits([0.5, 0.5], [0.9, 0.1]), logits([0.25, 0.75], [0.9, 0.1])
     expected = 0.5 * math.log(2) + 0.5 * math.log(2 / 3)
-    assert float(reverse_kl_full(student, teacher, ones(1, 2))) == pytest.approx(expected / 2)
+    assert float(kl_full(student, teacher, ones(1, 2))) == pytest.approx(expected / 2)
     masked = torch.tensor([[1, 0]])
-    assert float(reverse_kl_full(student, teacher, masked)) == pytest.approx(expected)
-    assert float(reverse_kl_full(student, teacher, masked, torch.tensor(4.0))) == pytest.approx(expected / 4)
+    assert float(kl_full(student, teacher, masked)) == pytest.approx(expected)
+    assert float(kl_full(student, teacher, masked, count=torch.tensor(4.0))) == pytest.approx(expected / 4)
+
+
+def test_forward_and_mixed_kl_by_hand() -> None:
+    student, teacher = logits([0.5, 0.5]), logits([0.25, 0.75])
+    reverse = 0.5 * math.log(2) + 0.5 * math.log(2 / 3)
+    forward = 0.25 * math.log(0.5) + 0.75 * math.log(1.5)
+    assert float(kl_full(student, teacher, ones(1, 1), 1.0)) == pytest.approx(forward)
+    assert float(kl_full(student, teacher, ones(1, 1), 0.25)) == pytest.approx(0.75 * reverse + 0.25 * forward)
+
+
+def test_only_a_forward_share_finds_a_word_that_the_student_never_says() -> None:
+    """The gradient at the wanted token: nothing by reverse KL, the whole missing mass by forward KL."""
+    teacher = logits([0.01, 0.99])
+    pulls = []
+    for forward in (0.0, 0.5, 1.0):
+        student = torch.tensor([[[20.0, -20.0]]], dtype=torch.float64).requires_grad_()
+        kl_full(student, teacher, ones(1, 1), forward).backward()
+        pulls.append(-float(student.grad[0, 0, 1]))
+    assert pulls == pytest.approx([0.0, 0.99 / 2, 0.99], abs=1e-6)
+
+
+def test_the_mixed_support_holds_what_the_teacher_wants() -> None:
+    student, teacher = logits([0.6, 0.399, 0.001]), logits([0.009, 0.001, 0.99])
+    mine = kl_top_k(student, teacher, ones(1, 1), k=1)
+    assert float(mine) == pytest.approx(0.6 * math.log(0.6 / 0.009) + 0.4 * math.log(0.4 / 0.991))
+    wanted = kl_top_k(student, teacher, ones(1, 1), k=1, forward=1.0)
+    assert float(wanted) == pytest.approx(0.99 * math.log(0.99 / 0.001) + 0.01 * math.log(0.01 / 0.999))
 
 
 def test_top_k_reverse_kl_by_hand() -> None:
     student, teacher = logits([0.6, 0.3, 0.1]), logits([0.2, 0.3, 0.5])
     one = 0.6 * math.log(0.6 / 0.2) + 0.4 * math.log(0.4 / 0.8)
-    assert float(reverse_kl_top_k(student, teacher, ones(1, 1), k=1)) == pytest.approx(one)
+    assert float(kl_top_k(student, teacher, ones(1, 1), k=1)) == pytest.approx(one)
 
 
-def test_top_k_is_a_lower_bound_and_meets_the_whole() -> None:
+@pytest.mark.parametrize("forward", [0.0, 0.5, 1.0])
+def test_top_k_is_a_lower_bound_and_meets_the_whole(forward: float) -> None:
     student, teacher, mask = random(2, 3, 40).detach(), random(2, 3, 40, seed=1).detach(), ones(2, 3)
-    whole = float(reverse_kl_full(student, teacher, mask))
-    parts = [float(reverse_kl_top_k(student, teacher, mask, k)) for k in (1, 5, 20, 39)]
+    whole = float(kl_full(student, teacher, mask, forward))
+    parts = [float(kl_top_k(student, teacher, mask, k, forward)) for k in (1, 5, 20, 39)]
     assert parts == sorted(parts)
     assert parts[-1] <= whole + 1e-9
-    assert float(reverse_kl_top_k(student, teacher, mask, 40)) == pytest.approx(whole, abs=1e-5)
+    assert float(kl_top_k(student, teacher, mask, 40, forward)) == pytest.approx(whole, abs=1e-5)
 
 
 def test_the_teacher_gets_no_gradient() -> None:
     student, teacher = random(1, 2, 5), random(1, 2, 5, seed=1)
-    (reverse_kl_full(student, teacher, ones(1, 2)) + reverse_kl_top_k(student, teacher, ones(1, 2), 2)).backward()
+    (kl_full(student, teacher, ones(1, 2)) + kl_top_k(student, teacher, ones(1, 2), 2)).backward()
     assert teacher.grad is None
     assert student.grad is not None
 
@@ -116,15 +144,16 @@ def _losses() -> dict[str, object]:
     mask, tokens = torch.tensor(MASK), torch.tensor([[0, 3, 1], [2, 0, 0]])
     teacher, other = random(2, 3, 5, seed=3).detach(), random(2, 3, seed=4).detach()
     return {
-        "full": lambda x, m=mask: reverse_kl_full(x, teacher, m),
-        "top_k": lambda x, m=mask: reverse_kl_top_k(x, teacher, m, 2),
+        "full": lambda x, m=mask: kl_full(x, teacher, m),
+        "mixed": lambda x, m=mask: kl_full(x, teacher, m, 0.5),
+        "top_k": lambda x, m=mask: kl_top_k(x, teacher, m, 2),
         "anchor": lambda x, m=mask: anchor_nll(x, tokens, m),
         "clip": lambda x, m=mask: clipped_policy_loss(x[..., 0], x[..., 0].detach() + 0.05, other, other, m),
         "kl": lambda x, m=mask: kl_to_reference(x[..., 0], x[..., 0].detach(), other, m),
     }
 
 
-@pytest.mark.parametrize("name", ["full", "top_k", "anchor"])
+@pytest.mark.parametrize("name", ["full", "mixed", "top_k", "anchor"])
 def test_gradients_match_finite_differences(name: str) -> None:
     assert torch.autograd.gradcheck(_losses()[name], (random(2, 3, 5),))
 
@@ -135,7 +164,7 @@ def test_clip_and_kl_gradients_match_finite_differences() -> None:
     assert torch.autograd.gradcheck(lambda x: kl_to_reference(x, fixed, other, mask), (random(2, 3),))
 
 
-@pytest.mark.parametrize("name", ["full", "top_k", "anchor", "clip", "kl"])
+@pytest.mark.parametrize("name", ["full", "mixed", "top_k", "anchor", "clip", "kl"])
 def test_all_masked_is_zero_and_nan_stays_behind_the_mask(name: str) -> None:
     poisoned = random(2, 3, 5).detach()
     poisoned[0, 2] = math.nan
@@ -149,7 +178,7 @@ def test_all_masked_is_zero_and_nan_stays_behind_the_mask(name: str) -> None:
         assert mask.any() or float(loss.detach()) == 0.0
 
 
-@pytest.mark.parametrize("name", ["full", "top_k", "anchor", "clip", "kl"])
+@pytest.mark.parametrize("name", ["full", "mixed", "top_k", "anchor", "clip", "kl"])
 def test_padding_changes_nothing(name: str) -> None:
     losses, x = _losses(), random(2, 3, 5).detach()
     changed = x.clone()
