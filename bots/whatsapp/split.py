@@ -18,6 +18,7 @@ from bots.whatsapp.render import render
 
 MAX_UNITS = 1500
 _ROOM = MAX_UNITS - len("(9999/9999)\n\n")
+_SURELY = 4  # no line renders to four times its own length, nor a text to a quarter of it
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
 _TICKS = re.compile("`+")
@@ -46,14 +47,27 @@ class _Piece:
 
 
 def _packed(pieces: Iterator[_Piece]) -> list[str]:
+    """Return parts filled by the length of their source, which is near what they render to; each is then measured."""
     parts: list[str] = []
+    held: list[_Piece] = []
+    size = 0
     for piece in pieces:
-        joined = f"{parts[-1]}{piece.gap}{piece.source}" if parts else ""
-        if joined and _fits(joined):
-            parts[-1] = joined
-        else:
-            parts.append(piece.source)
-    return parts or [""]
+        length = len(piece.gap) + units(piece.source)
+        if held and size + length > _ROOM:
+            parts += _joined(held)
+            held, size = [], 0
+        held.append(piece)
+        size += length
+    return [*parts, *_joined(held)] if held else parts or [""]
+
+
+def _joined(pieces: Sequence[_Piece]) -> list[str]:
+    """Return the pieces as one part, or as several where they grow beyond it when rendered."""
+    text = "".join([pieces[0].source, *(piece.gap + piece.source for piece in pieces[1:])])
+    if len(pieces) == 1 or _fits(text):
+        return [text]
+    middle = len(pieces) // 2
+    return [*_joined(pieces[:middle]), *_joined(pieces[middle:])]
 
 
 def _pieces(source: str) -> Iterator[_Piece]:
@@ -142,7 +156,11 @@ def _table(block: Sequence[str]) -> Iterator[_Piece]:
 
 
 def _fits(source: str) -> bool:
-    return units(render(source)) <= _ROOM
+    """Whether `source` fits a part; a short line and a very long text are not rendered to know it."""
+    length = units(source)
+    if length <= _ROOM // _SURELY and "\n" not in source:
+        return True
+    return length <= _ROOM * _SURELY and units(render(source)) <= _ROOM
 
 
 def _cut(text: str, room: int, lead: str = "") -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Long replies in parts: nothing lost, none too long, nothing cut that hurts, numbered when there are several."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -69,6 +70,20 @@ def test_a_long_table_keeps_its_labels() -> None:
     parts = shown(split("| Name | Age |\n|---|---|\n" + "\n".join(f"| Ann{n} | {n} |" for n in range(200))))
     assert len(parts) > 1
     assert re.findall(r"Name: Ann\d+\nAge: \d+", "\n".join(parts)) == [f"Name: Ann{n}\nAge: {n}" for n in range(200)]
+
+
+def test_a_table_that_grows_by_its_labels_fits_all_the_same() -> None:
+    parts = split("|" + "Label" * 20 + "|\n|-|\n" + "|1|\n" * 60)
+    assert len(parts) > 3
+    assert all(units(render(part)) <= MAX_UNITS for part in parts)
+    assert sum(part.count(": 1") for part in shown(parts)) == 60
+
+
+def test_a_long_and_hostile_reply_does_not_take_long() -> None:
+    started = time.perf_counter()
+    for hostile in ("- x\n" * 2000, "[" * 3000, "- " * 3000, "`" * 9000, "| a |\n|-|\n" + "| 1 |\n" * 900):
+        split(hostile)
+    assert time.perf_counter() - started < 15
 
 
 def test_quotes_stay_quotes() -> None:
