@@ -21,6 +21,11 @@ def shared_start(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
+def normal_form(text: str) -> str:
+    """Return the form by which two prompts count as the same: letters and digits, no case."""
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message of a prompt, without any memory line in it."""

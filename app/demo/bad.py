@@ -89,6 +89,7 @@ async def _subject(installation: Installation, person_id: UUID, checkpoint_id: U
         lines=tuple(line for line in lines if line.id in checkpoint.memory_ids),
         held_out=tuple(Probe(str(p.turn_id), "own", p.text) for p in admitted.gate[:HELD_OUT]),
         system=admitted.system,
+        taught=admitted.taught,
         parent=None,
         others=(checkpoint.name,),
     )

@@ -10,7 +10,7 @@ from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
 from app.services import learn, release
 from app.services.lanes import Work
-from app.store import Tx, feedback, memory, outbox, people, turns
+from app.store import Tx, admission, feedback, memory, outbox, people, turns
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
@@ -81,6 +81,7 @@ async def take_line_back(tx: Tx, room: Room, line: MemoryLine) -> bool:
 
 async def put_line_away(tx: Tx, room: Room, line: MemoryLine) -> bool:
     """Undo a line alone; False when that was done before. No example for it is awaited any more."""
+    await admission.hold(tx, room.person_id)  # a release of an adapter that knows it comes before, or finds it undone
     if not await memory.set_state(tx, room.person_id, line.id, "undone"):
         return False
     # An adapter that was taught this line must not go on saying it.

@@ -16,16 +16,22 @@ from app.domain.ladder import Rung, decide_graduation
 from app.store import Tx, admission, people
 from app.store.admission import AdmittedExample, AdmittedLine, AdmittedPrompt
 from learner.dataset.scrub import findings
+from learner.types import normal_form
 
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What may be learnt of one person at one moment. `left_out` counts what was not admitted, by reason."""
+    """What may be learnt of one person at one moment.
+
+    `taught` are the normal forms of all that trains, prompts and examples; `left_out` counts what was not admitted, by
+    reason.
+    """
 
     person_id: UUID
     lines: tuple[AdmittedLine, ...] = field(repr=False)
     train: tuple[AdmittedPrompt, ...] = field(repr=False)
     gate: tuple[AdmittedPrompt, ...] = field(repr=False)
+    taught: frozenset[str] = field(default=frozenset(), repr=False)
     left_out: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -38,16 +44,18 @@ class Admission:
 async def admit(tx: Tx, person_id: UUID, ladder: LadderSettings) -> Admission:
     """Return what may be learnt of this person now; nothing at all without both consents."""
     if not await admission.allowed(tx, person_id):
-        return Admission(person_id, (), (), (), {"no_consent": 1})
+        return Admission(person_id, (), (), (), left_out={"no_consent": 1})
     consents = await people.consents(tx, person_id)
     left_out: Counter[str] = Counter()
     found = await admission.lines(tx, person_id)
     lines = tuple(kept for line in found if (kept := _line(line, consents, ladder, left_out)))
     prompts = _scrubbed(await admission.prompts(tx, person_id), left_out)
     train = tuple(_distinct(p for p in prompts if p.split == "train"))
-    seen = {_normal(p.text) for p in train} | {_normal(e.example.prompt) for line in lines for e in line.examples}
-    gate = tuple(_distinct(p for p in prompts if p.split == "heldout" and _normal(p.text) not in seen))
-    return Admission(person_id, lines, train, gate, dict(left_out))
+    taught = {normal_form(p.text) for p in train} | {
+        normal_form(e.example.prompt) for line in lines for e in line.examples
+    }
+    gate = tuple(_distinct(p for p in prompts if p.split == "heldout" and normal_form(p.text) not in taught))
+    return Admission(person_id, lines, train, gate, frozenset(taught), dict(left_out))
 
 
 def _line(
@@ -77,7 +85,7 @@ def _scrubbed(prompts: Iterable[AdmittedPrompt], left_out: Counter[str]) -> list
     for prompt in prompts:
         if found := findings(prompt.text):
             left_out[found[0]] += 1
-        elif _normal(prompt.text):
+        elif normal_form(prompt.text):
             kept.append(prompt)
     return kept
 
@@ -86,9 +94,5 @@ def _distinct(prompts: Iterable[AdmittedPrompt]) -> list[AdmittedPrompt]:
     """Keep the newest of prompts that say the same."""
     kept: dict[str, AdmittedPrompt] = {}
     for prompt in prompts:
-        kept.setdefault(_normal(prompt.text), prompt)
+        kept.setdefault(normal_form(prompt.text), prompt)
     return list(kept.values())
-
-
-def _normal(text: str) -> str:
-    return "".join(c for c in text.casefold() if c.isalnum())

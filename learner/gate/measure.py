@@ -24,7 +24,7 @@ from learner.gate.report import (
 )
 from learner.gate.suite import Probe, Suite
 from learner.train.score import ScoreRow
-from learner.types import ChatMessage, Precision
+from learner.types import ChatMessage, Precision, normal_form
 
 T = TypeVar("T")
 Messages = tuple[ChatMessage, ...]
@@ -68,7 +68,8 @@ class GatePlan:
     """What to measure, and on whom.
 
     `plain` and `with_memory` turn a user message into the prompt that the product would build, without and with the
-    lessons' memory lines. `held_out` are the person's own prompts that no training saw; probes fill them up. Of the
+    lessons' memory lines. `held_out` are the person's own prompts that no training saw; probes fill them up, but for
+    those that the candidate was taught on (`taught`, in normal form). Of the
     regression prompts every `memory_every`-th is also scored with memory, whose long prompts cost most of the time.
     """
 
@@ -78,6 +79,7 @@ class GatePlan:
     plain: Callable[[str], Messages]
     with_memory: Callable[[str], Messages]
     held_out: tuple[Probe, ...] = ()
+    taught: frozenset[str] = frozenset()
     parent: str | None = None
     parent_lessons: frozenset[str] = frozenset()
     others: tuple[str, ...] = ()
@@ -196,9 +198,19 @@ class Measurer:
             for i, b, c, m in zip(items, base, candidate, memory, strict=True)
         )
 
+    def _target_prompts(self) -> Sequence[Probe]:
+        """Return the person's held-out prompts, filled up with probes that say something else than they and the lessons."""
+        plan, seen, chosen = self._plan, set(self._plan.taught), list[Probe]()
+        for probe in (*plan.held_out, *self._suite.probes):
+            form = normal_form(probe.prompt)
+            if form not in seen and (len(chosen) < plan.target_prompts or probe in plan.held_out):
+                seen.add(form)
+                chosen.append(probe)
+        return chosen
+
     async def _target(self) -> tuple[TargetResult, ...]:
         plan = self._plan
-        probes = (*plan.held_out, *self._suite.probes)[: max(plan.target_prompts, len(plan.held_out))]
+        probes = self._target_prompts()
         plain = [plan.plain(probe.prompt) for probe in probes]
         base = await self._replies(plain, plan.base)
         memory = await self._replies([plan.with_memory(probe.prompt) for probe in probes], plan.base)

@@ -29,7 +29,6 @@ class Thresholds:
 
     alpha: float = 0.05
     min_target_prompts: int = 8
-    base_ceiling: float = 0.8
     memory_margin: float = 0.35
     accuracy_margin: float = 0.05
     accuracy_floor: float = 0.10

@@ -30,11 +30,13 @@ def _better_than_base(lesson_id: str, rows: Sequence[TargetResult], thresholds: 
     if n < thresholds.min_target_prompts:
         return GateResult(gate, "inconclusive", n, None, None, thresholds.alpha, "gate.target.too_few")
     wins, losses = _discordant(pairs)
-    base, candidate = sum(bool(b) for _, b in pairs) / n, sum(c for c, _ in pairs) / n
+    done = sum(bool(b) for _, b in pairs)
+    base, candidate = done / n, sum(c for c, _ in pairs) / n
     p = mcnemar_one_sided(wins, losses)
     outcome: Outcome = "passed" if p <= thresholds.alpha else "failed"
     key = f"gate.target.{outcome}"
-    if outcome == "failed" and base >= thresholds.base_ceiling and losses == 0:
+    if losses == 0 and mcnemar_one_sided(n - done, 0) > thresholds.alpha:
+        # Not even all that is left to win would prove anything.
         outcome, key = "inconclusive", BASE_DOES_IT
     detail = {"base": base, "candidate": candidate, "wins": wins, "losses": losses}
     return GateResult(gate, outcome, n, candidate - base, p, thresholds.alpha, key, detail=detail)

@@ -102,6 +102,7 @@ async def _subject(learner: Learner, job: Job, url: str) -> Subject:
         lines=tuple(line for line in lines if line.id in checkpoint.memory_ids),
         held_out=tuple(Probe(str(p.turn_id), "own", p.text) for p in admitted.gate[:HELD_OUT]),
         system=admitted.system,
+        taught=admitted.taught,
         parent=parent,
         others=tuple(others),
     )

@@ -32,6 +32,7 @@ class Subject:
     lines: tuple[MemoryLine, ...] = field(repr=False)
     held_out: tuple[Probe, ...] = field(repr=False)
     system: str = field(repr=False)
+    taught: frozenset[str] = field(repr=False)
     parent: Checkpoint | None
     others: tuple[str, ...]
 
@@ -51,6 +52,7 @@ def plan(subject: Subject, base: str, on_stage: Callable[[str], None], precision
         plain=lambda text: prompt_messages(subject.system, text),
         with_memory=with_memory,
         held_out=subject.held_out,
+        taught=subject.taught,
         parent=parent.name if parent else None,
         parent_lessons=frozenset(str(i) for i in parent.memory_ids) if parent else frozenset(),
         others=subject.others,

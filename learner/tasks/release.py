@@ -14,7 +14,7 @@ from app.telemetry import Log
 from learner.serve.bring_up import load, sentinel, served_base
 from learner.tasks.context import Learner
 from learner.tasks.evaluate import NO_SERVER_S, proven_server
-from learner.tasks.stop import NotAllowedError, check_consent, check_switch
+from learner.tasks.stop import NotAllowedError, check_consent, check_switch, hold_consent
 
 ACTOR = "system:releaser"
 
@@ -38,7 +38,7 @@ async def run(learner: Learner, job: Job) -> None:
         return
     async with learner.store.begin() as tx:
         await check_switch(tx, "release")
-        await check_consent(tx, person_id)
+        await hold_consent(tx, person_id)
         if await _undone(tx, person_id, checkpoint):
             raise NotAllowedError("a lesson of this checkpoint was taken back")
         release_id = await releases.go_live(tx, person_id, checkpoint.id, ACTOR)

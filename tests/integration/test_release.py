@@ -1,5 +1,6 @@
 """Releases: live only after gates, loaded and checked, pinned, kept, taken back at once, healed after a restart."""
 
+import asyncio
 import errno
 import os
 from collections.abc import AsyncIterator
@@ -18,7 +19,7 @@ from app.errors import ConflictError, NotFoundError
 from app.services import release
 from app.services.forget import withdraw
 from app.services.learn import consider, take_up
-from app.store import Store, jobs, lineage, memory, releases
+from app.store import Store, admission, jobs, lineage, memory, releases
 from app.store.jobs import Work
 from learner.artifacts import dematerialise
 from learner.serve.reconcile import Reconciler
@@ -369,6 +370,31 @@ async def test_who_does_not_let_train_any_more_is_told_of_a_changed_base_and_not
     await Reconciler(learner.store, other, learner.places, release.base_served).once()
     async with learner.store.begin() as tx:
         assert list(await tx.scalars(text("select state from jobs where kind = 'train'"))) == []
+
+
+async def test_a_lesson_taken_back_while_its_adapter_is_brought_up_does_not_go_live(
+    learner: Learner, model: ModelServer
+) -> None:
+    """Undoing waits for nobody and a release for the person's row: whoever comes second finds what was decided."""
+    who = await pupil(learner.store)
+    checkpoint_id, _ = await candidate(learner, who, 0, "passed")
+    async with learner.store.begin() as undoing:
+        await admission.hold(undoing, who.person_id)
+        releasing = asyncio.create_task(do(learner, release_of(checkpoint_id, who.person_id)))
+        async with asyncio.timeout(10):
+            while not await _waits_for_a_lock(learner.store):
+                await asyncio.sleep(0.02)
+        await memory.set_state(undoing, who.person_id, who.line_id, "undone")
+        assert await release.line_undone(undoing, who.person_id, who.line_id) is None
+    assert (await releasing)[0] == "cancelled"
+    async with learner.store.begin() as tx:
+        assert await releases.live(tx, who.person_id) is None
+
+
+async def _waits_for_a_lock(store: Store) -> bool:
+    query = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    async with store.begin() as tx:
+        return bool(await tx.scalar(text(query)))
 
 
 async def test_a_parked_adapter_can_be_taken_back_and_is_not_taken_up_again(learner: Learner) -> None:

@@ -169,9 +169,18 @@ def test_target_needs_enough_prompts_and_a_base_that_does_not_do_it_already() ->
     few = decide(replace(GOOD, target=target(0, 7, 7, n=7)))
     assert few.verdict == "inconclusive"
     assert outcome(few, "target/l1") == ("inconclusive", "gate.target.too_few")
-    does = decide(replace(GOOD, target=target(15, 16, 16)))
+
+
+@pytest.mark.parametrize(("base", "n"), [(15, 16), (12, 16), (4, 8)])
+def test_a_base_that_leaves_too_little_to_win_makes_a_lesson_undecidable_not_a_failure(base: int, n: int) -> None:
+    does = decide(replace(GOOD, target=target(base, n, n, n=n)))
     assert outcome(does, "target/l1") == ("inconclusive", "gate.target.base_does_it")
     assert does.verdict == "inconclusive"
+
+
+def test_five_prompts_to_win_are_enough_to_prove_a_lesson_and_to_fail_it() -> None:
+    assert outcome(decide(replace(GOOD, target=target(11, 16, 16))), "target/l1")[0] == "passed"
+    assert outcome(decide(replace(GOOD, target=target(11, 16, 11))), "target/l1")[0] == "failed"
 
 
 def lessons(*rows: tuple[TargetResult, ...]) -> Measurements:

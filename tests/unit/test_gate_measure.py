@@ -21,7 +21,7 @@ from learner.gate.server import ProcessScorer, ServedGateModel
 from learner.gate.suite import Probe, load_suite
 from learner.tasks.gate_plan import reply_tokens
 from learner.train.score import ScoreRow
-from learner.types import ChatMessage
+from learner.types import ChatMessage, normal_form
 
 SUITE = load_suite(["en"])
 MEMORY = "Always end with 'Stay curious!'"
@@ -118,6 +118,16 @@ async def test_a_taught_adapter_passes() -> None:
     assert sum(row.adapter for row in scorer.rows) == len(SUITE.regression)
     assert report.result("isolation").n == 16
     assert report.result("target/l1").n == 16
+
+
+async def test_a_lesson_is_measured_on_prompts_that_it_was_not_taught_on_and_on_none_twice() -> None:
+    first, second = SUITE.probes[:2]
+    own = (Probe("own-1", "own", second.prompt.upper()), Probe("own-2", "own", "What is a harbour?"))
+    plan = replace(PLAN, held_out=own, taught=frozenset({normal_form(first.prompt)}))
+    found = [r.prompt_id for r in (await measured(RuledModel(taught), plan=plan)).target]
+    assert found[:2] == ["own-1", "own-2"]
+    assert len(found) == len(set(found)) == plan.target_prompts
+    assert not {first.id, second.id} & set(found)
 
 
 async def test_the_noop_adapter_is_refused() -> None:
