@@ -54,12 +54,14 @@ class AdmittedLine:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What a server stored of a reply by the bare base."""
+    """What a server stored of a reply by the bare base; of a first message without memory also what it was asked."""
 
     prompt_token_ids: tuple[int, ...]
     response_token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
     temperature: float
+    system: str = field(default="", repr=False)
+    asked: str | None = field(default=None, repr=False)
 
 
 # The three statements are put together from constants of this module; values are bound.
@@ -112,15 +114,18 @@ _EXAMPLES = text(f"""
 """)  # noqa: S608
 
 _SERVED = text("""
-    select t.prompt_token_ids, t.response_token_ids, t.response_logprobs, t.sampling
-    from turns t
+    select t.prompt_token_ids, t.response_token_ids, t.response_logprobs, t.sampling, t.user_text as asked,
+           coalesce(i.system_prompt, '') as system, i.facts,
+           t.user_text is not null and i.id is not null and coalesce(jsonb_array_length(t.memory_used -> 'ids'), 0) = 0
+           and not exists (select 1 from turns e where e.session_id = t.session_id and e.number < t.number) as plain
+    from turns t left join bot_identities i on i.id = t.identity_id
     where t.person_id = :person and t.learnable and t.checkpoint_id is null and t.finish_reason = 'stop'
       and coalesce((t.flags -> 'consents' ->> 'memory')::boolean, false)
       and coalesce((t.flags -> 'consents' ->> 'personal_training')::boolean, false)
       and t.base_id = :base_id and t.base_revision = :revision
       and t.tokenizer_digest = :tokenizer_digest and t.template_digest = :template_digest
       and cardinality(t.response_token_ids) between 2 and 200 and cardinality(t.prompt_token_ids) <= 700
-    order by t.number desc
+    order by plain desc, t.number desc
     limit :limit
 """)
 
@@ -152,7 +157,9 @@ async def lines(tx: Tx, person_id: UUID) -> Sequence[AdmittedLine]:
 
 
 async def served(tx: Tx, person_id: UUID, base: BaseIdentity, limit: int) -> Sequence[Served]:
-    """Return replies by the bare base with their stored logprobs, newest first; only of turns that might train."""
+    """Return replies by the bare base with their stored logprobs, only of turns that might train: first messages without
+    memory, whose whole prompt is known, before all others, and newest first.
+    """
     bound = {
         "person": person_id,
         "limit": limit,
@@ -167,6 +174,8 @@ async def served(tx: Tx, person_id: UUID, base: BaseIdentity, limit: int) -> Seq
             tuple(row.response_token_ids),
             tuple(row.response_logprobs),
             float(row.sampling.get("temperature", 1.0)),
+            identity_text(row.system, row.facts or {}),
+            row.asked if row.plain else None,
         )
         for row in await tx.execute(_SERVED, bound)
     ]

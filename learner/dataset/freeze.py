@@ -110,10 +110,14 @@ def _bodies(salt: bytes, prompts: Sequence[AdmittedPrompt], admitted: Admission,
             for line in admitted.lines
             for e in line.examples
         ),
-        served_turns=tuple(
-            ServedTurn(s.prompt_token_ids, s.response_token_ids, s.logprobs, s.temperature) for s in served
-        ),
+        served_turns=tuple(_served_turn(s) for s in served),
     )
+
+
+def _served_turn(served: Served) -> ServedTurn:
+    """Return the turn as the trainer checks it; where the whole prompt is known, the trainer must render the same ids."""
+    messages = prompt_messages(served.system, served.asked) if served.asked else None
+    return ServedTurn(served.prompt_token_ids, served.response_token_ids, served.logprobs, served.temperature, messages)
 
 
 def _lesson(line: AdmittedLine) -> Lesson:

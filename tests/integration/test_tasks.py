@@ -574,6 +574,25 @@ async def test_stored_replies_of_the_base_prove_positions(learner: Learner) -> N
     assert len(found) == 3
     assert found[0].temperature == 0.7
     assert found[0].logprobs == (-1.0, -2.0)
+    # The first message of each conversation, whose whole prompt is known, must also be rendered to the served ids.
+    assert [turn.asked for turn in found] == [HELD_OUT[0], TRAIN[0], None]
+    assert found[0].system == "Be helpful."
+
+
+async def test_a_prompt_that_had_memory_in_it_is_not_rendered_again(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    b = learner.stored_base
+    async with learner.store.begin() as tx:
+        await tx.execute(
+            text(
+                "update turns set learnable = true, finish_reason = 'stop', prompt_token_ids = '{1,2}', "
+                "response_token_ids = '{3,4}', response_logprobs = '{-1,-2}', sampling = '{}', "
+                "base_id = :b, base_revision = :r, tokenizer_digest = :t, template_digest = :c, "
+                "memory_used = jsonb_build_object('ids', jsonb_build_array(cast(:l as text)))"
+            ),
+            {"b": b.base_id, "r": b.revision, "t": b.tokenizer_digest, "c": b.template_digest, "l": str(who.line_id)},
+        )
+        assert [turn.asked for turn in await admission.served(tx, who.person_id, b, 9)] == [None] * 6
 
 
 async def test_a_line_of_somebody_elses_words_is_not_admitted(store: Store) -> None:
