@@ -41,11 +41,13 @@ test-fast: install-dev ## The rules alone: no model, no browser, no database (un
 nightly: install-dev browser ## Everything, the long ones included
 	@$(PYTEST) tests
 
-lint: install-dev ## ruff, strict types, layers
+lint: install-dev ## ruff, strict types, layers, migrations = models; prints the house's figures
 	@$(VENV)/bin/ruff check $(wildcard $(CODE))
 	@$(VENV)/bin/ruff format --check $(wildcard $(CODE))
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-logo
+	@$(PYTEST) -q --durations=0 --no-header tests/integration/test_schema.py -k models_and_migrations_agree
+	@$(PYTHON) -m tests.support.budget
 
 format: install-dev ## Let ruff arrange the code
 	@$(VENV)/bin/ruff format $(wildcard $(CODE))

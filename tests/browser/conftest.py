@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser") or ""
+FOUND = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, FOUND), "")
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 860}
 # Set before any script of the page runs: what the browser refused is kept where the test can read it.
