@@ -132,7 +132,8 @@ def write_adapter(directory: Path, tensors: Tensors, rank: int, alpha: int, line
     """Write a checkpoint: everything into a hidden directory beside it, fsync, rename, and the marker last.
 
     Raises:
-        ArtifactError: the disk is full or not writable (nothing is left behind), or something is there already.
+        StorageFullError: the disk is full; nothing is left behind.
+        ArtifactError: it is not writable, and nothing is left behind, or something is there already.
     """
     if directory.exists():
         raise ArtifactError("a checkpoint is never written over another one")
@@ -143,9 +144,7 @@ def write_adapter(directory: Path, tensors: Tensors, rank: int, alpha: int, line
     try:
         _write_directory(directory, files, content)
     except OSError as error:
-        raise ArtifactError(
-            f"the adapter could not be saved: {error.strerror}; free some space and run it again"
-        ) from error
+        raise unwritten(error, "the adapter could not be saved") from error
     return AdapterInfo(
         directory,
         adapter_name(lineage.scope, content),

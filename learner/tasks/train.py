@@ -140,6 +140,8 @@ async def _train(learner: Learner, job: Job, prepared: _Prepared, run_dir: Path)
         while (code := await running.ended(POLL_S)) is None:
             seen = await _watch(learner, job, prepared, running, seen)
     result = files.read_result(run_dir)
+    if code == files.EXIT_CODES["StorageFullError"]:
+        raise StorageFullError(result.message if result else None)
     if result is None or code < 0 or result.outcome == "stopped":
         raise TrainerDiedError
     if result.outcome == "failed":

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from app.errors import ArtifactError, InvalidInputError
+from app.errors import InvalidInputError
 from learner.dataset.manifest import Snapshot, canonical, check_bodies
-from learner.durable import write_atomically, write_durably
+from learner.durable import unwritten, write_atomically, write_durably
 from learner.types import Anchor, ChatMessage, Example, Lesson, ServedTurn, TrainingItem
 
 JOB, BODIES, PROGRESS, ROLLOUTS, RESULT, CHECKPOINT = (
@@ -30,7 +30,13 @@ JOB, BODIES, PROGRESS, ROLLOUTS, RESULT, CHECKPOINT = (
 )
 Stage = Literal["loading", "checking", "rollouts", "updating", "saving"]
 Outcome = Literal["done", "failed", "stopped"]
-EXIT_CODES = {"InvalidInputError": 3, "ArtifactError": 4, "TrainingStoppedError": 5, "MenteeError": 1}
+EXIT_CODES = {
+    "InvalidInputError": 3,
+    "ArtifactError": 4,
+    "TrainingStoppedError": 5,
+    "StorageFullError": 7,
+    "MenteeError": 1,
+}
 EXIT_STOPPED = 6
 
 
@@ -159,7 +165,8 @@ def write_job(run_dir: Path, spec: RunSpec, bodies: Bodies) -> None:
     """Lay down a run's input.
 
     Raises:
-        ArtifactError: the bodies are not the snapshot's, or the disk is full.
+        StorageFullError: the disk is full.
+        ArtifactError: the bodies are not the snapshot's, or it is not writable.
     """
     bodies.check(spec.snapshot)
     try:
@@ -169,7 +176,7 @@ def write_job(run_dir: Path, spec: RunSpec, bodies: Bodies) -> None:
         (run_dir / BODIES).chmod(0o600)
         write_durably(run_dir / JOB, canonical(spec.as_json()))
     except OSError as error:
-        raise ArtifactError(f"the run's input could not be written: {error.strerror}") from error
+        raise unwritten(error, "the run's input could not be written") from error
 
 
 def read_job(run_dir: Path) -> tuple[RunSpec, Bodies]:

@@ -15,9 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from app.errors import ArtifactError, MenteeError
+from app.errors import MenteeError
 from learner.artifacts import AdapterInfo, Lineage, Tensors, verify, write_adapter
-from learner.durable import discard
+from learner.durable import discard, unwritten
 from learner.train import job
 from learner.types import TrainSettings
 
@@ -74,7 +74,7 @@ class _Reporter:
         try:
             job.write_progress(self._run_dir, progress)
         except OSError as error:
-            raise ArtifactError(f"the progress could not be written: {error.strerror}") from error
+            raise unwritten(error, "the progress could not be written") from error
 
 
 def main(arguments: list[str]) -> int:
@@ -160,7 +160,8 @@ def _save(directory: Path, tensors: Tensors, spec: job.RunSpec) -> AdapterInfo:
     """Write the checkpoint and read it back as a stranger would.
 
     Raises:
-        ArtifactError: the disk is full, or what was written does not verify.
+        StorageFullError: the disk is full.
+        ArtifactError: what was written does not verify.
     """
     manifest = spec.snapshot.manifest
     lineage = Lineage(
@@ -174,9 +175,9 @@ def _save(directory: Path, tensors: Tensors, spec: job.RunSpec) -> AdapterInfo:
 def _finish(run_dir: Path, result: job.Result) -> int:
     try:
         job.write_result(run_dir, result)
-    except OSError:
+    except OSError as error:
         _log.error("training:result:unwritten outcome=%s", result.outcome)  # the parent sees the exit code
-        return job.EXIT_CODES["ArtifactError"]
+        return job.EXIT_CODES[type(unwritten(error, "the result could not be written")).__name__]
     _log.info("training:run:%s steps=%d seconds=%.1f", result.outcome, result.steps, result.seconds)
     if result.outcome == "stopped":
         return job.EXIT_STOPPED

@@ -16,7 +16,7 @@ from transformers import DynamicCache
 
 from app.errors import ArtifactError, TrainingStoppedError
 from learner.dataset.manifest import canonical
-from learner.durable import write_durably
+from learner.durable import unwritten, write_durably
 from learner.train.batch import PAD, collate, positions
 from learner.train.model import Policy
 
@@ -138,13 +138,14 @@ class RolloutFile:
         """Add the next step's rollouts and store them.
 
         Raises:
-            ArtifactError: the disk is full.
+            StorageFullError: the disk is full; the steps before stay as they were.
+            ArtifactError: it is not writable.
         """
         self._steps.append(rollouts)
         try:
             write_durably(self._path, self._bytes())
         except OSError as error:
-            raise ArtifactError(f"the rollouts could not be saved: {error.strerror}") from error
+            raise unwritten(error, "the rollouts could not be saved") from error
 
     def digest(self) -> str:
         """Return the SHA-256 (hex) of the file's content."""

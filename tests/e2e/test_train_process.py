@@ -17,6 +17,7 @@ from learner.artifacts import STABLE, verify
 from learner.train import job
 from learner.types import ServedTurn
 from tests.fakes.tiny_base import BASE, ITEMS, SETTINGS, lay_job, make_tiny_base
+from tests.support.small_disk import may_mount, small_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ROOT = Path(__file__).parent.parent.parent
@@ -183,7 +184,26 @@ def test_a_student_that_runs_away_is_stopped(model_dir: Path, tmp_path: Path) ->
     assert "nats from the base" in message
 
 
-def test_a_full_disk_while_saving_is_a_sentence(model_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.skipif(not may_mount(), reason="a disk of a few pages can be mounted by root only")
+def test_a_full_disk_while_saving_loses_nothing_and_room_is_all_it_takes(
+    finished: Path, model_dir: Path, tmp_path: Path
+) -> None:
+    with small_folder(tmp_path / "run", kib=28) as disk:
+        lay_job(disk.path, model_dir)
+        assert failed(disk.path) == (
+            "StorageFullError",
+            "the adapter could not be saved: the disk is full; free some space, and it goes on by itself",
+        )
+        assert not [p for p in disk.path.iterdir() if "checkpoint" in p.name]
+        disk.grow(kib=1024)
+        lay_job(disk.path, model_dir, resume=True)
+        _, result, _ = run(disk.path)
+        whole = job.read_result(finished)
+        assert whole
+        assert (result.outcome, result.content_sha256) == ("done", whole.content_sha256)
+
+
+def test_a_file_that_may_not_grow_is_a_sentence(model_dir: Path, tmp_path: Path) -> None:
     lay_job(tmp_path, model_dir)
     error, message = failed(tmp_path, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)))
     assert error == "ArtifactError"

@@ -28,10 +28,12 @@ from tests.fakes.model import ModelServer
 from tests.fakes.tiny_base import make_tiny_base
 from tests.integration.test_release import by_model
 from tests.support.lessons import MODEL, TRAIN, Pupil, allow, learner_on, pupil
+from tests.support.small_disk import may_mount, small_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 pytest.importorskip("torch")
 PATIENCE_S = 100
+SMALL_KIB = 28
 FIGURES = "select count(*) from {}"
 
 
@@ -314,7 +316,31 @@ async def test_a_pause_stops_at_the_next_step_and_loses_nothing(learner: Learner
     assert (await run_dir(learner)) == folder
 
 
-async def test_a_full_disk_fails_with_a_sentence(learner: Learner) -> None:
+@pytest.mark.skipif(not may_mount(), reason="a disk of a few pages can be mounted by root only")
+async def test_a_full_disk_is_waited_out(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    with small_folder(learner.places.home, kib=SMALL_KIB) as disk:
+        job_id = await queued(learner, who)
+        await handle(learner, job_id)
+        state, sentence = await ended(learner, job_id)
+        assert (state, "free some space" in str(sentence)) == ("queued", True)
+        assert await count(learner, "training_runs") == 1
+        disk.grow(kib=1024)
+        assert await due_again(learner, job_id) == 0
+        await handle(learner, job_id)
+        assert await ended(learner, job_id) == ("done", None)
+        assert await count(learner, "training_runs") == 1
+        assert await count(learner, "checkpoints") == 1
+
+
+async def due_again(learner: Learner, job_id: UUID) -> int:
+    """Make a postponed job due; return how many of its attempts are spent."""
+    async with learner.store.begin() as tx:
+        spent = await tx.scalar(text("update jobs set due_at = now() where id = :i returning attempts"), {"i": job_id})
+    return int(spent or 0)
+
+
+async def test_a_place_that_is_taken_fails_with_a_sentence(learner: Learner) -> None:
     who = await pupil(learner.store)
     learner.places.home.mkdir(parents=True, exist_ok=True)
     (learner.places.home / "adapters").write_text("a file where a folder should be")

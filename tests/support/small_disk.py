@@ -1,7 +1,7 @@
-"""A PostgreSQL whose tables lie on a disk of a few megabytes that a test can fill to the last page and free again.
+"""Disks of a few pages or megabytes, for what must survive a full one. They are tmpfs; to mount one takes root.
 
-The disk is a tmpfs that only the server sees (a mount namespace of its own); the write-ahead log lies elsewhere, as
-PostgreSQL ends itself where that one has no room, which is another fault: the server is away. To mount takes root.
+That of PostgreSQL holds its tables alone, and only the server sees it (a mount namespace of its own): the write-ahead log
+lies elsewhere, as PostgreSQL ends itself where that one has no room, which is another fault: the server is away.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _INSIDE = (
 
 
 def may_mount() -> bool:
-    """Whether this process may mount a file system that nobody else sees."""
+    """Whether this process may mount a file system."""
     unshare = shutil.which("unshare")
     if os.geteuid() != 0 or unshare is None or shutil.which("setpriv") is None:
         return False
@@ -85,3 +85,25 @@ async def _lay(url: str, mount: Path) -> None:
         await connection.execute(f"create database {NAME} tablespace disk strategy file_copy")
     finally:
         await connection.close()
+
+
+@dataclass
+class SmallFolder:
+    """A folder on a disk of its own."""
+
+    path: Path
+
+    def grow(self, kib: int) -> None:
+        """Make room."""
+        subprocess.run(["mount", "-o", f"remount,size={kib}k", self.path], check=True, timeout=10)  # noqa: S607
+
+
+@contextmanager
+def small_folder(path: Path, kib: int) -> Iterator[SmallFolder]:
+    """Put `path` on a disk of `kib` KiB, in pages of 4, until the block ends; what is in it is lost then."""
+    path.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", path], check=True, timeout=10)  # noqa: S607
+    try:
+        yield SmallFolder(path)
+    finally:
+        subprocess.run(["umount", path], check=True, timeout=10)  # noqa: S607
