@@ -21,7 +21,7 @@ from app.demo.show import Show
 from app.demo.talk import Talker
 from app.demo.talk_web import WebTalker
 from app.domain.profiles import DEFAULT_PROFILE, profile
-from app.embedded.messages import LOCALE_VARIABLES
+from app.embedded.messages import locale_language
 from app.errors import InvalidInputError, MenteeError
 from learner.gate.suite import load_suite
 
@@ -40,7 +40,7 @@ def main(rest: Sequence[str]) -> int:
         MenteeError: it could not even begin.
     """
     arguments = parser().parse_args(rest)
-    show = Show(_language())
+    show = Show(locale_language())
     # Asked to end by either signal, it stops what it started and removes its home.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     report = Report(arguments.seed)
@@ -133,11 +133,6 @@ async def _talker(
         yield talker
     finally:
         await talker.close()
-
-
-def _language() -> str:
-    locale = next((os.environ[name] for name in LOCALE_VARIABLES if os.environ.get(name)), "")
-    return "ko" if locale.lower().startswith("ko") else "en"
 
 
 if __name__ == "__main__":

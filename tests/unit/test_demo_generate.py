@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.demo.generate import LEAST_HELD_OUT, Wish, normal, overlaps, plot, sentences
-from app.demo.show import catalogue
+from app.demo.show import FOLDER
 from app.domain.checker import check, derive
 from app.domain.feedback import TO_MEMORY, classify_by_rule
+from app.embedded.messages import catalogue
 from learner.dataset.scrub import findings
 from learner.gate.suite import load_suite
 
@@ -95,7 +96,7 @@ def test_sentences_are_counted_as_read() -> None:
 
 
 def test_both_languages_say_the_same() -> None:
-    english, korean = catalogue("en"), catalogue("ko")
+    english, korean = catalogue("en", FOLDER), catalogue("ko", FOLDER)
     assert english.keys() == korean.keys()
     for key, sentence in english.items():
         fields = {part.partition("}")[0] for part in sentence.split("{")[1:]}

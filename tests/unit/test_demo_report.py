@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from app.demo.report import CELLS, STAGES, Cell, Report, Stage, compare, comparisons, problems
-from app.demo.show import Show, catalogue
+from app.demo.show import FOLDER, Show
+from app.embedded.messages import catalogue
 
 N = 24
 
@@ -87,4 +88,4 @@ def test_the_report_is_json_and_prints_every_problem_in_both_languages() -> None
         proof = io.StringIO()
         Show(language, proof).report(_proof())
         assert "✗" not in proof.getvalue()
-        assert {f"stage.{name}" for name in STAGES} <= catalogue(language).keys()
+        assert {f"stage.{name}" for name in STAGES} <= catalogue(language, FOLDER).keys()
