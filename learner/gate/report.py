@@ -1,7 +1,7 @@
 """What goes into a gate decision and what comes out: plain data. Figures and ids only, no text of anybody."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Literal
 
 from app.domain.checker.spec import Drift
@@ -167,7 +167,3 @@ class GateReport:
         if found is None:
             raise KeyError(gate)
         return found
-
-    def thresholds_json(self) -> dict[str, float | int]:
-        """Return the thresholds as JSON data."""
-        return asdict(self.thresholds)

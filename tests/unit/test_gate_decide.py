@@ -267,7 +267,7 @@ def test_thresholds_are_kept_with_the_report() -> None:
     strict = Thresholds(max_logprob_drop=0.05, memory_drop_factor=0.0)
     report = decide(GOOD, strict)
     assert report.verdict == "refused"
-    assert report.thresholds_json()["max_logprob_drop"] == 0.05
+    assert report.thresholds.max_logprob_drop == 0.05
     with pytest.raises(KeyError):
         report.result("charm")
 
