@@ -1,12 +1,14 @@
 """The last step: what a message should show reaches the platform, in the order of its chat, each part once.
 
 due ──claim──► sending ──► sent            the platform has this version
-                  │ asked to wait          due again after that time; only this chat waits
-                  │ answer lost, new part  sent once more: the one case in which a copy is possible
+                  │ asked to wait          due again after that time, as often as it takes; only this chat waits
+                  │ answer lost, new part  sent again: the one case in which a copy is possible
                   │ answer lost, edit      edited again, which is harmless
                   │ chat moved             the chat gets its new id, and the part goes there at once
                   │ person gone            the chat is closed, nothing more is sent
                   └ refused                failed, with the reason
+
+A part is claimed only where its bot has a channel; elsewhere it waits.
 """
 
 import asyncio
@@ -32,6 +34,8 @@ IDLE_S = 0.5
 STORE_AWAY_S = 2.0
 MAX_ATTEMPTS = 8
 MAX_BACKOFF_S = 300.0
+# Shorter than the lease: who is still sending when it ends would be joined by a second sender.
+SEND_S = outbox.LEASE_S * 0.75
 
 
 class Deliverer:
@@ -72,7 +76,7 @@ class Deliverer:
             return False
         try:
             async with self._store.begin() as tx:
-                rows = await outbox.claim(tx, self._owner, free)
+                rows = await outbox.claim(tx, self._owner, free, self._channels.keys())
         except StoreUnavailableError:
             log.warning("outbox:claim:store_away")
             await asyncio.sleep(STORE_AWAY_S)
@@ -89,26 +93,31 @@ class Deliverer:
 
     async def _deliver(self, row: outbox.Due) -> None:
         try:
-            await self._send(row)
+            await self._try(row)
         except StoreUnavailableError:
             # The lease runs out; a part that was sent without a receipt is the documented second copy.
             log.warning("outbox:receipt:store_away", outbox=row.id)
+
+    async def _try(self, row: outbox.Due) -> None:
+        try:
+            await self._send(row)
+        except StoreUnavailableError:
+            raise
         except Exception as error:  # noqa: BLE001 - the last resort of this loop: one part never stops the others
             log.failure("outbox:part:failed", error, outbox=row.id)
-            await self._later(row, type(error).__name__, _backoff(row.attempts))
+            await self._again(row, type(error).__name__)
 
     async def _send(self, row: outbox.Due) -> None:
-        channel = self._channels.get(row.bot_id)
-        if channel is None:
-            await self._fail(row, "this gateway has no channel for the bot")
-            return
         try:
-            message_id = await self._hand_over(channel, row)
+            async with asyncio.timeout(SEND_S):
+                message_id = await self._hand_over(self._channels[row.bot_id], row)
             reach("deliver:sent")
         except DeliveryRetryError as wait:
-            await self._later(row, "asked_to_wait", wait.retry_after_s)
-        except DeliveryUncertainError:
-            await self._later(row, "answer_lost", _backoff(row.attempts))
+            # A platform that says how long to wait is obeyed for as long as it says so.
+            async with self._store.begin() as tx:
+                await outbox.put_back(tx, row, wait.retry_after_s, "asked_to_wait")
+        except (DeliveryUncertainError, TimeoutError):
+            await self._again(row, "answer_lost")
         except RecipientGoneError:
             async with self._store.begin() as tx:
                 await outbox.withdraw(tx, row.chat_id)
@@ -118,7 +127,9 @@ class Deliverer:
             await self._fail(row, type(error).__name__)
         else:
             async with self._store.begin() as tx:
-                await outbox.sent(tx, row, self._owner, message_id)
+                recorded = await outbox.sent(tx, row, message_id)
+            if not recorded:
+                log.warning("outbox:claim:lost", outbox=row.id)
 
     async def _hand_over(self, channel: Channel, row: outbox.Due) -> str:
         try:
@@ -136,19 +147,19 @@ class Deliverer:
         await channel.edit(row.address, row.provider_message_id, row.content)
         return row.provider_message_id
 
-    async def _later(self, row: outbox.Due, why: str, delay_s: float) -> None:
-        # A platform that says how long to wait is obeyed for as long as it says so; other failures end some day.
-        if row.attempts >= MAX_ATTEMPTS and why != "asked_to_wait":
+    async def _again(self, row: outbox.Due, why: str) -> None:
+        if row.attempts >= MAX_ATTEMPTS:
             await self._fail(row, why)
             return
         async with self._store.begin() as tx:
-            await outbox.retry(tx, row, self._owner, delay_s, why)
+            await outbox.retry(tx, row, _backoff(row.attempts), why)
 
     async def _fail(self, row: outbox.Due, why: str) -> None:
         log.warning("outbox:part:given_up", outbox=row.id, why=why)
         async with self._store.begin() as tx:
-            await outbox.fail(tx, row, self._owner, why)
+            await outbox.fail(tx, row, why)
 
 
 def _backoff(attempts: int) -> float:
-    return min(float(2**attempts), MAX_BACKOFF_S)
+    """Return the seconds until the next try: doubling, a few minutes at most."""
+    return min(2.0 ** min(attempts, 10), MAX_BACKOFF_S)

@@ -10,7 +10,6 @@ stored ──claim──► claimed ──handler──► done | refused | quar
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 
 from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreFullError, StoreUnavailableError
 from app.failpoints import reach
@@ -49,7 +48,7 @@ class Work:
         """
         if self.finished:
             return
-        if not await inbox.finish(tx, self.claimed.id, self.owner, state, error):
+        if not await inbox.finish(tx, self.claimed, self.owner, state, error):
             raise LeaseLostError
         self.finished = True
 
@@ -67,7 +66,7 @@ class LaneRunner:
         self._owner = owner
         self._woken = woken
         self._slots = concurrency
-        self._running: dict[int, asyncio.Task[None]] = {}
+        self._running: dict[asyncio.Task[None], inbox.Claimed] = {}
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -86,7 +85,7 @@ class LaneRunner:
         self._stopping.set()
         self._woken.set()
         if self._running:
-            _, left = await asyncio.wait(self._running.values(), timeout=grace_s)
+            _, left = await asyncio.wait(self._running, timeout=grace_s)
             for task in left:
                 task.cancel()
 
@@ -105,12 +104,12 @@ class LaneRunner:
             reach("lane:claimed")
         for claimed in found:
             task = asyncio.create_task(self._work(Work(claimed, self._owner)))
-            self._running[claimed.id] = task
-            task.add_done_callback(partial(self._ended, claimed.id))
+            self._running[task] = claimed
+            task.add_done_callback(self._ended)
         return bool(found)
 
-    def _ended(self, row: int, _task: asyncio.Task[None]) -> None:
-        del self._running[row]
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._running[task]
         self._woken.set()
 
     async def _idle(self) -> None:
@@ -126,7 +125,7 @@ class LaneRunner:
                 continue
             try:
                 async with self._store.begin() as tx:
-                    await inbox.renew(tx, self._owner, list(self._running))
+                    await inbox.renew(tx, self._owner, self._running.values())
             except StoreUnavailableError:
                 log.warning("inbox:renew:store_away")
 
@@ -155,7 +154,7 @@ class LaneRunner:
     async def _wait(self, work: Work, seconds: float) -> None:
         try:
             async with self._store.begin() as tx:
-                await inbox.put_back(tx, work.claimed.id, work.owner, seconds)
+                await inbox.put_back(tx, work.claimed, work.owner, seconds)
         except StoreUnavailableError:
             log.warning("inbox:wait:store_away", inbox=work.claimed.id)
 
@@ -166,7 +165,7 @@ class LaneRunner:
             return
         try:
             async with self._store.begin() as tx:
-                await inbox.retry(tx, work.claimed.id, work.owner, float(attempts**2), type(error).__name__)
+                await inbox.retry(tx, work.claimed, work.owner, float(attempts**2), type(error).__name__)
         except StoreUnavailableError:
             log.warning("inbox:retry:store_away", inbox=work.claimed.id)
 

@@ -4,7 +4,7 @@ Both ends of the road rest on it, what comes in and what goes out, so it is writ
 """
 
 
-def claiming(table: str, lane: str, *, waiting: str, held: str) -> str:
+def claiming(table: str, lane: str, *, waiting: str, held: str, only: str = "true") -> str:
     """Return the start of an update that holds the oldest open row of each lane; rows held by others are passed over.
 
     What follows it begins with `from ready`, joined by `taken.id = ready.id`. Bind `owner`, `limit` (rows) and `lease`
@@ -15,6 +15,7 @@ def claiming(table: str, lane: str, *, waiting: str, held: str) -> str:
         lane: the column that keeps rows in order.
         waiting: the state of a row that nobody holds.
         held: the state of a row that somebody holds; it is open again once its lease is over.
+        only: a condition on the row `r` for whoever cannot work on every lane.
     """
     # Only names out of this folder are put in.
     return f"""
@@ -23,6 +24,7 @@ def claiming(table: str, lane: str, *, waiting: str, held: str) -> str:
         where r.state in ('{waiting}', '{held}')
           and (r.state = '{waiting}' or r.lease_until < now())
           and (r.due_at is null or r.due_at <= now())
+          and {only}
           and not exists (
               select 1 from {table} e
               where e.{lane} = r.{lane} and e.state in ('{waiting}', '{held}') and e.id < r.id

@@ -1,14 +1,15 @@
 """Raw updates: stored once, claimed in the order of their lane, renewed, finished. Ordering and dedupe are constraints.
 
 A lane's oldest unfinished row is the only one that can be claimed, so updates of one chat never overtake each other,
-and lanes run side by side. A claim is a lease by the database's clock; its owner is the fence in the final update.
+and lanes run side by side. A claim is a lease by the database's clock; its owner and its number (`attempts`) are the fence
+in the final update, so that a process which lost a claim and has it again ends only the newer one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import func, text, update
+from sqlalchemy import Update, func, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.store.claims import claiming
@@ -65,30 +66,36 @@ async def claim(tx: Tx, owner: str, limit: int) -> list[Claimed]:
     return sorted((Claimed(r.id, r.bot_id, r.lane, bytes(r.body or b""), r.attempts) for r in rows), key=lambda c: c.id)
 
 
-async def renew(tx: Tx, owner: str, ids: Sequence[int]) -> None:
+async def renew(tx: Tx, owner: str, held: Collection[Claimed]) -> None:
     """Hold the leases of rows that are still worked on."""
-    held = update(inbox).where(inbox.c.id.in_(ids), inbox.c.owner == owner, inbox.c.state == "claimed")
-    await tx.execute(held.values(lease_until=after(LEASE_S)))
+    ids = [claimed.id for claimed in held]
+    mine = update(inbox).where(inbox.c.id.in_(ids), inbox.c.owner == owner, inbox.c.state == "claimed")
+    await tx.execute(mine.values(lease_until=after(LEASE_S)))
 
 
-async def finish(tx: Tx, row_id: int, owner: str, state: str, error: str | None = None) -> bool:
-    """End a row as done, refused, quarantined or dead; False when another owner took it meanwhile."""
-    mine = update(inbox).where(inbox.c.id == row_id, inbox.c.owner == owner, inbox.c.state == "claimed")
-    done = await tx.execute(mine.values(state=state, error=error, finished_at=func.now(), lease_until=None))
-    return done.rowcount == 1
+async def finish(tx: Tx, claimed: Claimed, owner: str, state: str, error: str | None = None) -> bool:
+    """End a row as done, refused, quarantined or dead; False when it was claimed anew meanwhile."""
+    ended = _held(claimed, owner).values(state=state, error=error, finished_at=func.now(), lease_until=None)
+    return (await tx.execute(ended)).rowcount == 1
 
 
-async def retry(tx: Tx, row_id: int, owner: str, delay_s: float, error: str) -> None:
+async def retry(tx: Tx, claimed: Claimed, owner: str, delay_s: float, error: str) -> None:
     """Give a row back to be tried again later; its lane waits for it."""
-    mine = update(inbox).where(inbox.c.id == row_id, inbox.c.owner == owner, inbox.c.state == "claimed")
-    await tx.execute(mine.values(state="stored", owner=None, lease_until=None, due_at=after(delay_s), error=error))
+    await tx.execute(_held(claimed, owner).values(_back(delay_s) | {"error": error}))
 
 
-async def put_back(tx: Tx, row_id: int, owner: str, delay_s: float) -> None:
+async def put_back(tx: Tx, claimed: Claimed, owner: str, delay_s: float) -> None:
     """Give a row back that could not be looked at yet; this was no try."""
-    mine = update(inbox).where(inbox.c.id == row_id, inbox.c.owner == owner, inbox.c.state == "claimed")
-    back = {"state": "stored", "owner": None, "lease_until": None, "due_at": after(delay_s)}
-    await tx.execute(mine.values(back | {"attempts": inbox.c.attempts - 1}))
+    await tx.execute(_held(claimed, owner).values(_back(delay_s) | {"attempts": inbox.c.attempts - 1}))
+
+
+def _held(claimed: Claimed, owner: str) -> Update:
+    same = (inbox.c.id == claimed.id) & (inbox.c.owner == owner) & (inbox.c.attempts == claimed.attempts)
+    return update(inbox).where(same, inbox.c.state == "claimed")
+
+
+def _back(delay_s: float) -> dict[str, object]:
+    return {"state": "stored", "owner": None, "lease_until": None, "due_at": after(delay_s)}
 
 
 async def purge(tx: Tx, days: int) -> int:

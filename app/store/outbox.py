@@ -1,11 +1,16 @@
-"""Message parts to be shown: desired content against what the platform has. One row per part, sent in the order of its chat."""
+"""Message parts to be shown: desired content against what the platform has. One row per part, sent in the order of its chat.
 
-from collections.abc import Sequence
+A claim is a lease by the database's clock. Its end is the fence of whatever is written about it: it tells this claim from
+a later one, also from one of the same process.
+"""
+
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import case, func, select, text, update
+from sqlalchemy import Update, case, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.event import ChatAddress
@@ -32,6 +37,7 @@ class Due:
     version: int
     provider_message_id: str | None
     attempts: int
+    lease_until: datetime
 
 
 async def put(tx: Tx, chat_id: UUID, content: Content, *, kind: str = "notice") -> int:
@@ -118,20 +124,22 @@ async def provider_id(tx: Tx, turn_id: UUID, part: int = 0) -> str | None:
     return str(found) if found else None
 
 
+# A part of a bot that this gateway has no channel for is for another one, or waits until its token is back.
+_OF_BOTS = "exists (select 1 from chats b where b.id = r.chat_id and b.bot_id = any(:bots))"
 _CLAIM = text(
-    claiming("outbox", "chat_id", waiting="due", held="sending")
+    claiming("outbox", "chat_id", waiting="due", held="sending", only=_OF_BOTS)
     + """
     from ready, chats c
     where taken.id = ready.id and c.id = taken.chat_id
     returning taken.id, taken.chat_id, taken.turn_id, taken.content, taken.version, taken.provider_message_id,
-              taken.attempts, c.bot_id, c.external_id, c.thread, c.kind
+              taken.attempts, taken.lease_until, c.bot_id, c.external_id, c.thread, c.kind
     """
 )
 
 
-async def claim(tx: Tx, owner: str, limit: int) -> list[Due]:
-    """Claim up to `limit` parts, at most one a chat, oldest first."""
-    rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S})
+async def claim(tx: Tx, owner: str, limit: int, bots: Collection[UUID]) -> list[Due]:
+    """Claim up to `limit` parts of `bots`, at most one a chat, oldest first."""
+    rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S, "bots": list(bots)})
     return [
         Due(
             id=r.id,
@@ -143,18 +151,17 @@ async def claim(tx: Tx, owner: str, limit: int) -> list[Due]:
             version=r.version,
             provider_message_id=r.provider_message_id,
             attempts=r.attempts,
+            lease_until=r.lease_until,
         )
         for r in rows
     ]
 
 
-async def sent(tx: Tx, row: Due, owner: str, provider_message_id: str) -> None:
-    """Record what the platform has now; a content that changed meanwhile stays due."""
+async def sent(tx: Tx, row: Due, provider_message_id: str) -> bool:
+    """Record what the platform has now; a content that changed meanwhile stays due. False when the claim was lost."""
     is_newest = outbox.c.version == row.version
-    await tx.execute(
-        update(outbox)
-        .where(outbox.c.id == row.id, outbox.c.owner == owner)
-        .values(
+    recorded = await tx.execute(
+        _held(row).values(
             provider_message_id=provider_message_id,
             sent_version=row.version,
             sent_at=func.now(),
@@ -163,19 +170,31 @@ async def sent(tx: Tx, row: Due, owner: str, provider_message_id: str) -> None:
             state=case((is_newest, "sent"), else_="due"),
         )
     )
+    return recorded.rowcount == 1
 
 
-async def retry(tx: Tx, row: Due, owner: str, delay_s: float, error: str) -> None:
+async def retry(tx: Tx, row: Due, delay_s: float, error: str) -> None:
     """Try again later; the chat's later parts wait for this one."""
-    mine = update(outbox).where(outbox.c.id == row.id, outbox.c.owner == owner)
-    await tx.execute(mine.values(state="due", owner=None, lease_until=None, due_at=after(delay_s), error=error))
+    await tx.execute(_held(row).values(_later(delay_s, error)))
 
 
-async def fail(tx: Tx, row: Due, owner: str, error: str) -> None:
+async def put_back(tx: Tx, row: Due, delay_s: float, error: str) -> None:
+    """Give a part back that the platform did not look at; this was no try."""
+    await tx.execute(_held(row).values(_later(delay_s, error) | {"attempts": outbox.c.attempts - 1}))
+
+
+async def fail(tx: Tx, row: Due, error: str) -> None:
     """Give a part up, with the reason that the panel shows; a content that changed meanwhile is tried in its turn."""
-    mine = update(outbox).where(outbox.c.id == row.id, outbox.c.owner == owner)
     state = case((outbox.c.version == row.version, "failed"), else_="due")
-    await tx.execute(mine.values(state=state, error=error, lease_until=None))
+    await tx.execute(_held(row).values(state=state, error=error, lease_until=None))
+
+
+def _held(row: Due) -> Update:
+    return update(outbox).where(outbox.c.id == row.id, outbox.c.lease_until == row.lease_until)
+
+
+def _later(delay_s: float, error: str) -> dict[str, object]:
+    return {"state": "due", "owner": None, "lease_until": None, "due_at": after(delay_s), "error": error}
 
 
 async def withdraw(tx: Tx, chat_id: UUID) -> None:

@@ -49,3 +49,38 @@ async def test_an_update_waits_for_a_gateway_that_has_its_bot(running: Road) -> 
         await asyncio.sleep(0.05)
     assert row["due_at"]
     assert (row["state"], row["attempts"]) == ("stored", 0)
+
+
+async def test_who_lost_an_update_and_took_it_again_ends_it_once(store: Store) -> None:
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "telegram", "9001")
+        await inbox.accept(tx, bot, [inbox.Stored((b"1",), "71:", b"{}")])
+    tries: list[Work] = []
+    first_may_end, ended = asyncio.Event(), asyncio.Event()
+
+    async def handle(work: Work) -> None:
+        tries.append(work)
+        if len(tries) == 1:
+            # The database was away for longer than the lease, and this process is the first to claim again.
+            async with store.begin() as tx:
+                await tx.execute(text("update inbox set lease_until = now() - interval '1 second'"))
+            runner._woken.set()
+            await first_may_end.wait()
+            try:
+                async with store.begin() as tx:
+                    await work.done(tx)
+            finally:
+                ended.set()
+            return
+        first_may_end.set()
+        await ended.wait()
+
+    runner = LaneRunner(store, handle, "host:1", asyncio.Event())
+    running = asyncio.create_task(runner.run())
+    await asyncio.wait_for(ended.wait(), 20)
+    await runner.stop()
+    await running
+    assert [work.finished for work in tries] == [False, True]
+    async with store.begin() as tx:
+        (row,) = (await tx.execute(text("select state, attempts from inbox"))).all()
+    assert tuple(row) == ("done", 2)
