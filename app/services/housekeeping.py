@@ -1,4 +1,4 @@
-"""What ends by itself: raw bodies, old notices, texts of ended sessions without memory consent; and what is taken up again."""
+"""What ends by itself: raw bodies, old notices, parts that nobody can send, texts of ended sessions without memory consent; and what is taken up again."""
 
 import asyncio
 
@@ -27,9 +27,12 @@ async def clean(store: Store, settings: Settings) -> None:
     async with store.begin() as tx:
         bodies = await inbox.purge(tx, settings.raw_body_days)
         texts = await turns.forget_texts_of_ended_sessions(tx, settings.session_idle_minutes)
+        given_up = await outbox.give_up_waiting(tx, settings.raw_body_days)
         await outbox.purge_notices(tx, settings.raw_body_days)
         taken_up = await learn.take_up(tx)
     if bodies or texts:
         log.info("housekeeping:texts:dropped", bodies=bodies, turns=texts)
+    if given_up:
+        log.warning("housekeeping:parts:given_up", parts=len(given_up))
     if taken_up:
         log.info("housekeeping:jobs:taken_up", jobs=taken_up)

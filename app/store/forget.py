@@ -99,7 +99,8 @@ async def orphan_chats(tx: Tx) -> int:
 
 async def ended_texts(tx: Tx, person_id: UUID) -> None:
     """Drop the texts of a person's ended conversations: without memory they live as long as their session."""
-    await turns.forget_shown(tx, list(await tx.scalars(_ENDED_TEXTS, {"person": person_id})))
+    await tx.execute(_ENDED_TEXTS, {"person": person_id})
+    await turns.forget_shown(tx)
 
 
 async def _all(tx: Tx, person_id: UUID, statements: tuple[TextClause, ...]) -> None:
@@ -183,5 +184,4 @@ _ENDED_TEXTS = text("""
         response_logprobs = null, learnable = false
     from sessions s where s.id = t.session_id and t.person_id = :person and s.ended_at is not null
       and t.user_text is not null
-    returning t.id
 """)

@@ -22,6 +22,8 @@ from app.store.tables.people import chats
 from app.store.tables.road import outbox
 
 LEASE_S = 60
+DAY_S = 86_400
+SETTLED = ("sent", "failed", "withdrawn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,14 @@ async def withdraw(tx: Tx, chat_id: UUID) -> None:
 
 
 async def purge_notices(tx: Tx, days: int) -> Sequence[int]:
-    """Drop notices older than `days`."""
-    old = outbox.delete().where(outbox.c.turn_id.is_(None), outbox.c.sent_at < after(-days * 86_400))
-    return list(await tx.scalars(old.returning(outbox.c.id)))
+    """Drop notices older than `days`, whether or not they arrived."""
+    old = func.coalesce(outbox.c.sent_at, outbox.c.created_at) < after(-days * DAY_S)
+    gone = outbox.delete().where(outbox.c.turn_id.is_(None), outbox.c.state.in_(SETTLED), old)
+    return list(await tx.scalars(gone.returning(outbox.c.id)))
+
+
+async def give_up_waiting(tx: Tx, days: int) -> Sequence[int]:
+    """Give up what nobody could send for `days`, as when a bot's token never comes back; return the rows."""
+    waiting = (outbox.c.state == "due") & outbox.c.sent_at.is_(None) & (outbox.c.created_at < after(-days * DAY_S))
+    given_up = update(outbox).where(waiting).values(state="failed", error="waited_too_long")
+    return list(await tx.scalars(given_up.returning(outbox.c.id)))

@@ -12,6 +12,7 @@ from app.domain.prompt import PastTurn
 from app.domain.turn import Origin, Outcome, Provenance, Turn
 from app.errors import NotFoundError
 from app.store.engine import Tx
+from app.store.outbox import SETTLED
 from app.store.tables.road import outbox, turns
 
 HISTORY_TURNS = 40
@@ -168,17 +169,18 @@ async def forget_texts_of_ended_sessions(tx: Tx, idle_minutes: int) -> int:
     In a group nobody's consent counts: what was said there goes with its session.
     """
     dropped = list(await tx.scalars(_FORGET_ENDED, {"idle": idle_minutes}))
-    await forget_shown(tx, dropped)
+    await forget_shown(tx)
     return len(dropped)
 
 
-async def forget_shown(tx: Tx, turn_ids: Sequence[UUID]) -> None:
-    """Drop what was shown of turns whose texts are dropped. The platform's ids stay, so that a vote finds its turn."""
-    await tx.execute(
-        update(outbox)
-        .where(outbox.c.turn_id.in_(turn_ids), outbox.c.state.not_in(("due", "sending")))
-        .values(content=Content("").document())
-    )
+async def forget_shown(tx: Tx) -> None:
+    """Drop what was shown of every turn whose texts are dropped; a part on its way goes once it is settled.
+
+    The platform's ids stay, so that a vote finds its turn.
+    """
+    textless = select(turns.c.id).where(turns.c.user_text.is_(None))
+    left = outbox.c.turn_id.in_(textless) & (outbox.c.content["text"].astext != "")
+    await tx.execute(update(outbox).where(left, outbox.c.state.in_(SETTLED)).values(content=Content("").document()))
 
 
 # Texts without memory consent live as long as their session; the token ids would give them back, so they go too.

@@ -1,0 +1,84 @@
+"""What ends by itself: no text stays behind because its message was on its way, refused or taken back."""
+
+import pytest
+from sqlalchemy import text
+
+from app.config import Settings
+from app.domain.event import ChatAddress
+from app.domain.outgoing import Content
+from app.domain.turn import Origin
+from app.services.housekeeping import clean
+from app.store import Store, outbox, people, sessions, turns
+from app.store.outbox import Due
+
+SETTINGS = Settings(_env_file=None)
+OLD = "now() - interval '4 days'"
+
+
+async def due_part(store: Store, words: str) -> Due:
+    """Return a reply of an ended conversation that is being sent."""
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "telegram", "9001")
+        chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
+        session = await sessions.current(tx, chat, None, idle_minutes=30, max_hours=24)
+        turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()))
+        await outbox.put_part(tx, chat.id, turn.id, 0, Content(words))
+        await tx.execute(text("update sessions set ended_at = now()"))
+        (due,) = await outbox.claim(tx, "host:1", 1, [bot])
+    return due
+
+
+async def kept(store: Store) -> list[str]:
+    """Return the texts that the outbox holds."""
+    async with store.begin() as tx:
+        return list(await tx.scalars(text("select content ->> 'text' from outbox")))
+
+
+@pytest.mark.parametrize("end", ["sent", "failed", "withdrawn"])
+async def test_a_reply_on_its_way_when_its_conversation_ends_is_dropped_once_it_is_settled(
+    store: Store, end: str
+) -> None:
+    part = await due_part(store, "the reply")
+    await clean(store, SETTINGS)
+    assert await kept(store) == ["the reply"]
+    async with store.begin() as tx:
+        match end:
+            case "sent":
+                await outbox.sent(tx, part, "17")
+            case "failed":
+                await outbox.fail(tx, part, "refused")
+            case _:
+                await outbox.withdraw(tx, part.chat_id)
+    await clean(store, SETTINGS)
+    assert await kept(store) == [""]
+
+
+async def old_notice(store: Store, state: str) -> None:
+    """Leave a file that was made four days ago and never sent."""
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "telegram", "9001")
+        chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
+        await outbox.put(tx, chat.id, Content('{"turns": []}', file_name="export.json"), kind="file")
+        await tx.execute(text(f"update outbox set state = '{state}', created_at = {OLD}"))  # noqa: S608
+
+
+@pytest.mark.parametrize("state", ["failed", "withdrawn"])
+async def test_a_notice_that_never_arrived_goes_too(store: Store, state: str) -> None:
+    await old_notice(store, state)
+    await clean(store, SETTINGS)
+    assert await kept(store) == []
+
+
+async def test_what_nobody_could_send_for_days_is_given_up(store: Store) -> None:
+    await old_notice(store, "due")
+    await clean(store, SETTINGS)
+    assert await kept(store) == []
+
+
+async def test_what_is_young_or_on_its_way_stays(store: Store) -> None:
+    await old_notice(store, "sending")
+    async with store.begin() as tx:
+        chat = await tx.scalar(text("select id from chats"))
+        await outbox.put(tx, chat, Content("new"))
+    await clean(store, SETTINGS)
+    assert sorted(await kept(store)) == ["new", '{"turns": []}']
