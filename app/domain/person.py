@@ -1,6 +1,7 @@
 """People, chats, sessions and bot identities as the services see them."""
 
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from app.domain.event import ChatAddress
@@ -32,13 +33,20 @@ class Account:
 class Awaiting:
     """What the dialogue waits for in a chat: the kind of the next message and the rows it is about.
 
-    Kinds: `correction`, `example`, and `example_again` after an example that did not follow its own line.
+    Kinds: `correction`, `example`, and `example_again` after an example that did not follow its own line. `reason` is what
+    the person chose to be wrong before they said it in words; `since` is when it was asked.
     """
 
     kind: str
     turn_id: str | None = None
     memory_id: str | None = None
     feedback_id: str | None = None
+    reason: str | None = None
+    since: str | None = None
+
+    def lasts(self, now: datetime, idle_minutes: int) -> bool:
+        """Whether it still waits: a question is forgotten after as much silence as ends a conversation."""
+        return self.since is not None and now - datetime.fromisoformat(self.since) < timedelta(minutes=idle_minutes)
 
     def document(self) -> dict[str, str]:
         """Return the JSON form kept in `chats.state`."""
@@ -47,6 +55,8 @@ class Awaiting:
             "turn_id": self.turn_id,
             "memory_id": self.memory_id,
             "feedback_id": self.feedback_id,
+            "reason": self.reason,
+            "since": self.since,
         }
         return {key: value for key, value in named.items() if value is not None}
 

@@ -29,6 +29,8 @@ class Said:
     consents: Consents
     language: str
     forwarded: bool = False
+    reason: str | None = None
+    """What the person themself chose to be wrong, before they said it in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,13 @@ async def vote(tx: Tx, turn: Turn, person_id: UUID, value: int, source: str) -> 
 
 
 async def classify(said: Said, judge: Judge | None, settings: LadderSettings) -> Classification:
-    """Return the class of what was said. The judge is asked only where rules are unsure and its use is allowed.
+    """Return the class of what was said: the person's own choice, else the rules', else the judge's.
 
-    A judge that is down or answers nonsense leaves the rules' answer: no verdict is never a verdict.
+    The judge is asked only where rules are unsure and its use is allowed. One that is down or answers nonsense leaves the
+    rules' answer: no verdict is never a verdict.
     """
+    if said.reason:
+        return classify_by_person(said.reason)
     by_rule = classify_by_rule(said.text)
     if (
         by_rule.confidence >= settings.min_confidence

@@ -14,6 +14,7 @@ from app.store.engine import Tx
 from app.store.tables.feedback import feedback, ladder_decisions, rewrites
 
 EXCLUDED_BY = "excluded_by"
+ASKED_ANEW = "asked_anew_by"
 BY_REVIEW = {EXCLUDED_BY: "review"}
 
 
@@ -91,8 +92,17 @@ async def open_of_turn(tx: Tx, person_id: UUID, turn_id: UUID) -> Feedback | Non
 
 
 async def retract(tx: Tx, feedback_id: UUID) -> None:
-    """Take feedback out of everything that learns; it stays as a case."""
-    await tx.execute(update(feedback).where(feedback.c.id == feedback_id).values(excluded=True))
+    """Take feedback out of everything that learns, by its person's own word; it stays as a case."""
+    own = feedback.c.flags.op("-")(EXCLUDED_BY)
+    await tx.execute(update(feedback).where(feedback.c.id == feedback_id).values(excluded=True, flags=own))
+
+
+async def was_a_question(tx: Tx, feedback_id: UUID, inbox_id: int) -> bool:
+    """Note that an update has feedback answered as the question it was; False when another update did so before."""
+    noted = {ASKED_ANEW: inbox_id}
+    free = ~feedback.c.flags.has_key(ASKED_ANEW) | feedback.c.flags.contains(noted)
+    asked = update(feedback).where(feedback.c.id == feedback_id, free)
+    return (await tx.execute(asked.values(flags=feedback.c.flags.op("||")(noted)))).rowcount == 1
 
 
 async def exclude_by_review(tx: Tx, feedback_id: UUID) -> None:

@@ -1,11 +1,13 @@
 """Bots and their identities, people, accounts, chats, consent. Access by (bot, external id) only."""
 
 import hashlib
+from dataclasses import replace
 from uuid import UUID
 
 from sqlalchemy import Row, func, select, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 
+from app import clock
 from app.domain.consent import NOTICE_VERSION, ConsentEvent, Consents, Purpose
 from app.domain.event import ChatAddress, Sender
 from app.domain.person import Account, Awaiting, Chat, Identity, Person
@@ -150,9 +152,15 @@ async def chat(tx: Tx, chat_id: UUID) -> Chat | None:
 
 
 async def set_awaiting(tx: Tx, chat_id: UUID, awaiting: Awaiting | None) -> None:
-    """Keep what the dialogue waits for in a chat."""
-    state = {"awaiting": awaiting.document()} if awaiting else {}
+    """Keep what the dialogue waits for in a chat, from now on."""
+    state = {"awaiting": replace(awaiting, since=clock.now().isoformat()).document()} if awaiting else {}
     await tx.execute(update(t.chats).where(t.chats.c.id == chat_id).values(state=state))
+
+
+async def stop_awaiting(tx: Tx, chat_id: UUID, turn_id: UUID) -> None:
+    """Wait no more for words about this turn; what is awaited about another one stays."""
+    about = t.chats.c.state["awaiting"]["turn_id"].astext == str(turn_id)
+    await tx.execute(update(t.chats).where(t.chats.c.id == chat_id, about).values(state={}))
 
 
 async def set_chat_status(tx: Tx, chat_id: UUID, status: str) -> None:

@@ -25,7 +25,7 @@ from app.services.learn import consider
 from app.services.remember import Disliked, fits, learn_example, line_text, remember
 from app.store import Tx, feedback, memory, people, turns
 from bots.dialogue.parts import Parts
-from bots.dialogue.room import Room
+from bots.dialogue.room import Room, held
 
 LIVING = frozenset({"active", "graduated"})
 EXAMPLES = frozenset({"example", "example_again"})
@@ -45,16 +45,25 @@ async def ask_why(tx: Tx, room: Room, turn: Turn) -> None:
     await room.tell(tx, Content(room.say("ask_why"), reason_buttons(room, turn.id)))
 
 
-async def ask_words(tx: Tx, room: Room, turn: Turn) -> None:
-    """Ask for a correction in words."""
-    await people.set_awaiting(tx, room.chat.id, Awaiting("correction", turn_id=str(turn.id)))
+async def ask_words(tx: Tx, room: Room, turn: Turn, reason: str | None = None) -> None:
+    """Ask for a correction in words; `reason` is what the person chose to be wrong, and stands above what they say."""
+    chosen = reason or reason_for(room, turn)
+    await people.set_awaiting(tx, room.chat.id, Awaiting("correction", turn_id=str(turn.id), reason=chosen))
     await room.tell(tx, room.say("ask_correction"))
+
+
+def reason_for(room: Room, turn: Turn) -> str | None:
+    """Return what the person chose to be wrong with a reply whose correction is awaited; None where they chose nothing."""
+    waiting = room.chat.awaiting
+    return waiting.reason if waiting and waiting.turn_id == str(turn.id) else None
 
 
 async def correct(parts: Parts, room: Room, said: Said, work: Work) -> None:
     """Take a correction in words, from its class to the offer of a rewrite."""
     classification = await judging.classify(said, parts.judge, parts.settings.ladder)
     async with parts.store.begin() as tx:
+        room = await held(tx, room)
+        said = replace(said, consents=room.consents)
         await people.set_awaiting(tx, room.chat.id, None)
         judged = await judging.keep(tx, said, classification, parts.settings.ladder)
         if judged.known_before:  # a try that was cut off said already what became of it
@@ -122,13 +131,18 @@ def _nothing_learnt(room: Room, judged: Judged, words: str) -> Content:
 
 
 async def offer(parts: Parts, room: Room, turn: Turn, line: MemoryLine, feedback_id: UUID, work: Work) -> None:
-    """Sample rewrites outside any transaction, keep them, and offer the first that fits; ask to write where none does."""
+    """Sample rewrites outside any transaction, keep them, and offer the first that fits; ask to write where none does.
+
+    Nothing of it where the line was taken back meanwhile.
+    """
     disliked = Disliked(room.identity.prompt, turn.user_text or "", turn.reply_text or "")
     sampled = await parts.rewriter.sample(line, disliked, parts.settings.retries_on_correction)
     async with parts.store.begin() as tx:
-        for text in sampled:
-            await feedback.add_rewrite(tx, feedback_id, room.person_id, text, passed=fits(line, text))
-        await offer_next(tx, room, turn, line, feedback_id, "ask_example")
+        room = await held(tx, room)
+        if _teachable(room, await memory.access_line(tx, room.person_id, line.id)):
+            for text in sampled:
+                await feedback.add_rewrite(tx, feedback_id, room.person_id, text, passed=fits(line, text))
+            await offer_next(tx, room, turn, line, feedback_id, "ask_example")
         await work.done(tx)
     parts.due.set()
 
@@ -149,6 +163,7 @@ async def offer_next(tx: Tx, room: Room, turn: Turn, line: MemoryLine, feedback_
 
 async def settle(tx: Tx, parts: Parts, room: Room, rewrite_id: UUID, choice: str) -> None:
     """Take a person's yes or no to an offered rewrite; of a line that was taken back meanwhile nothing is learnt."""
+    room = await held(tx, room)
     rewrite = await feedback.access_rewrite(tx, room.person_id, rewrite_id)
     if not await feedback.settle_rewrite(tx, rewrite.id, "approved" if choice == "y" else "declined"):
         return
@@ -169,6 +184,7 @@ async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, 
 
     One that does not follow the line itself would teach the opposite: it is asked for once more, then left.
     """
+    room = await held(tx, room)
     await people.set_awaiting(tx, room.chat.id, None)
     try:
         line = await memory.access_line(tx, room.person_id, UUID(awaiting.memory_id))

@@ -127,6 +127,7 @@ def _said(room: Room, event: MessageEvent, turn: Turn, text: str, work: Work) ->
         consents=room.consents,
         language=room.language,
         forwarded=event.forwarded,
+        reason=correction.reason_for(room, turn),
     )
 
 

@@ -17,7 +17,7 @@ from app.store import Tx, feedback, memory, outbox, people, turns
 from app.telemetry import Log
 from bots.dialogue import consent, correction, message, personal, voting
 from bots.dialogue.parts import Parts
-from bots.dialogue.room import Room
+from bots.dialogue.room import Room, held
 
 log = Log(__name__)
 # What may be pressed where others read along; the rest is one person's own affair.
@@ -112,12 +112,15 @@ async def _take_buttons_off(tx: Tx, room: Room, event: PressEvent) -> None:
 async def _reason(parts: Parts, room: Room, press: Press, work: Work) -> None:
     """A person chose what was wrong; where that makes a memory line, a rewrite is offered."""
     async with parts.store.begin() as tx:
+        room = await held(tx, room)
         turn = await turns.access_turn(tx, room.person_id, press.row)
         given = await feedback.open_of_turn(tx, room.person_id, turn.id)
         if given is None or not given.text:
-            await _reason_without_words(tx, parts, room, press, turn, work)
+            if not (given and _chosen_already(given, press) and not _asked_anew(room, turn)):
+                await _reason_without_words(tx, parts, room, press, turn, work)
+            await work.done(tx)
             return
-        if given.classified_by == "person" and given.feedback_class is REASONS[press.choice]:
+        if _chosen_already(given, press):
             line = await _chosen_before(tx, room, given, work)
         else:
             line = await _choose(tx, parts, room, press, turn, given)
@@ -126,6 +129,16 @@ async def _reason(parts: Parts, room: Room, press: Press, work: Work) -> None:
     parts.due.set()
     if line is not None and line.kind == "preference":
         await correction.offer(parts, room, turn, line, given.id, work)
+
+
+def _chosen_already(given: Feedback, press: Press) -> bool:
+    return given.classified_by == "person" and given.feedback_class is REASONS[press.choice]
+
+
+def _asked_anew(room: Room, turn: Turn) -> bool:
+    """Whether a 👎 that came after an earlier choice asks once more what was wrong."""
+    waiting = room.chat.awaiting
+    return bool(waiting and waiting.kind == "correction" and waiting.turn_id == str(turn.id) and not waiting.reason)
 
 
 async def _chosen_before(tx: Tx, room: Room, given: Feedback, work: Work) -> MemoryLine | None:
@@ -147,17 +160,19 @@ async def _reason_without_words(tx: Tx, parts: Parts, room: Room, press: Press, 
     judged = await judging.keep(tx, said, classify_by_person(press.choice), parts.settings.ladder)
     if press.choice in {"fact", "style"}:
         # The class alone says nothing a sentence could keep: the words are asked for.
-        await correction.ask_words(tx, room, turn)
+        await correction.ask_words(tx, room, turn, press.choice)
     else:
         await people.set_awaiting(tx, room.chat.id, None)
         await correction.act(tx, room, turn, judged, "")
-    await work.done(tx)
 
 
 async def _new_question(parts: Parts, room: Room, press: Press, work: Work) -> None:
     """What was taken for a correction was a question: nothing is learnt from it, and it is answered."""
     async with parts.store.begin() as tx:
         given = await feedback.access(tx, room.person_id, press.row)
+        if not await feedback.was_a_question(tx, given.id, work.claimed.id):
+            await work.done(tx)
+            return
         await feedback.retract(tx, given.id)
         await people.set_awaiting(tx, room.chat.id, None)
         line = await memory.by_feedback(tx, given.id)

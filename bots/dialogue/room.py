@@ -1,8 +1,9 @@
 """Who said something, where, and what they allow: resolved once per event, before anything is done."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
+from app import clock
 from app.domain.consent import Consents, Purpose
 from app.domain.event import Event
 from app.domain.messages import Language, pick
@@ -12,7 +13,7 @@ from app.domain.person import Account, Chat, Identity, Session
 from app.errors import ConfigError
 from app.ports import Channel
 from app.services.replies import as_shown
-from app.store import Tx, outbox, people, sessions
+from app.store import Tx, admission, outbox, people, sessions
 from bots.dialogue.parts import Parts
 
 NOBODY = Consents(frozenset())
@@ -60,6 +61,8 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Eve
     if identity is None or person is None:
         raise ConfigError("this bot has no identity; write one in the panel under Bot identity")
     await people.touch(tx, account.person_id)
+    if chat.awaiting and not chat.awaiting.lasts(clock.now(), parts.settings.session_idle_minutes):
+        chat = replace(chat, awaiting=None)
     return Room(
         channel=channel,
         bot_id=bot_id,
@@ -70,6 +73,18 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Eve
         identity=identity,
         first_time=chat.private and not person.asked_consent,
     )
+
+
+async def held(tx: Tx, room: Room) -> Room:
+    """Return the room with what its person allows now, and let no answer to a consent change that until `tx` ends.
+
+    A switch overtakes what takes long: whoever keeps something of theirs after that asks again. The first step of a
+    transaction, so that it waits for none who wait for it.
+    """
+    await admission.hold(tx, room.person_id)
+    if not room.chat.private:
+        return room
+    return replace(room, consents=(await people.consents(tx, room.person_id)).on(room.channel.name))
 
 
 async def session_of(tx: Tx, parts: Parts, room: Room) -> Session:

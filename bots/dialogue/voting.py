@@ -5,7 +5,7 @@ from dataclasses import replace
 from app.domain.turn import Turn
 from app.services.feedback import vote as store_vote
 from app.services.replies import vote_buttons
-from app.store import Tx, outbox, votes
+from app.store import Tx, outbox, people, votes
 from bots.dialogue import correction
 from bots.dialogue.room import Room
 
@@ -13,12 +13,17 @@ UP, DOWN = "👍", "👎"
 
 
 async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
-    """Store a vote and redraw the reply's buttons; a new 👎 asks why. Only the person who was answered may vote."""
+    """Store a vote and redraw the reply's buttons; a new 👎 asks why, one that is gone does not wait for an answer.
+
+    Only the person who was answered may vote.
+    """
     if turn.person_id != room.person_id or turn.state not in {"done", "stopped"}:
         return
     if not await store_vote(tx, turn, room.person_id, value, source):
         return
     await redraw(tx, room, turn, value)
+    if value >= 0:
+        await people.stop_awaiting(tx, room.chat.id, turn.id)
     if value < 0 and room.chat.private:
         await correction.ask_why(tx, room, turn)
 
