@@ -14,7 +14,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import ConfigError
 
+LADDER_PREFIX = "LADDER_"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_TELEGRAM_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ACCOUNT_SID = re.compile(r"AC[0-9a-fA-F]{32}")
 _WHATSAPP_ADDRESS = re.compile(r"whatsapp:\+[1-9][0-9]{6,14}")
 
@@ -22,7 +24,7 @@ _WHATSAPP_ADDRESS = re.compile(r"whatsapp:\+[1-9][0-9]{6,14}")
 class LadderSettings(BaseSettings):
     """Thresholds of the authority ladder (`app/domain/ladder.py`)."""
 
-    model_config = SettingsConfigDict(env_prefix="LADDER_", env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(env_prefix=LADDER_PREFIX, env_file=".env", env_ignore_empty=True, extra="ignore")
 
     graduate_after_uses: int = Field(8, ge=1, description="replies that used a memory line before it may graduate")
     graduate_after_sessions: int = Field(2, ge=1, description="different conversations that used the line")
@@ -38,7 +40,7 @@ class LadderSettings(BaseSettings):
 class Settings(BaseSettings):
     """Everything an operator can set; each field is one line of `.env.example`."""
 
-    model_config = SettingsConfigDict(env_file=".env", extra="ignore")
+    model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore")
 
     mentee_home: Path = Field(Path("var"), description="where the embedded parts keep their data")
     mentee_host: str = Field("127.0.0.1", description="address the gateway listens on")
@@ -92,6 +94,14 @@ class Settings(BaseSettings):
         # LANGUAGE is also gettext's list of locales ("ko_KR:en"), set on many desktops: its first language counts.
         first = str(value).split(":")[0][:2].lower()
         return first if first in {"en", "ko"} else "en"
+
+    @field_validator("telegram_bot_token")
+    @classmethod
+    def _whole_token(cls, token: SecretStr | None) -> SecretStr | None:
+        if token and not _TELEGRAM_TOKEN.fullmatch(token.get_secret_value()):
+            message = "a token is <number>:<letters and digits>, as @BotFather gave it"
+            raise ValueError(message)
+        return token
 
     @model_validator(mode="after")
     def _combinations(self) -> Self:
@@ -168,10 +178,11 @@ def _read() -> Settings:
     try:
         return Settings()
     except ValidationError as error:
-        raise ConfigError("; ".join(_sentence(e["loc"], e["msg"]) for e in error.errors())) from error
+        prefix = LADDER_PREFIX if error.title == LadderSettings.__name__ else ""
+        raise ConfigError("; ".join(_sentence(prefix, e["loc"], e["msg"]) for e in error.errors())) from error
 
 
-def _sentence(loc: tuple[int | str, ...], message: str) -> str:
-    name = "_".join(str(part) for part in loc).upper()
+def _sentence(prefix: str, loc: tuple[int | str, ...], message: str) -> str:
+    name = prefix + "_".join(str(part) for part in loc).upper()
     text = message.removeprefix("Value error, ")
     return f"{name}: {text}" if name else text

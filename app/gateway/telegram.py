@@ -18,6 +18,7 @@ from app.store import Store
 from app.store.leases import PollingLease
 from app.telemetry import Log
 from app.web.health import PartHealth
+from bots.telegram.faults import TokenRefusedError
 from bots.telegram.receive import TelegramPoller
 from bots.telegram.send import TelegramChannel, build_bot
 from bots.telegram.webhook import register_webhook, webhook_handler
@@ -25,6 +26,7 @@ from bots.telegram.webhook import register_webhook, webhook_handler
 log = Log(__name__)
 PATH = "/webhooks/telegram"
 AGAIN_S = 15.0
+MENU_AGAIN_S = 900.0
 MENU = ("new", "retry", "memory", "undo", "learn", "privacy", "forget", "export", "language", "whoami", "help")
 
 
@@ -46,6 +48,7 @@ class TelegramPart:
         self.channel = TelegramChannel(self._bot)
         self._connected = False
         self._problem: str | None = None
+        self._refused = False
 
     @property
     def webhook(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]] | None:
@@ -60,16 +63,9 @@ class TelegramPart:
     async def run(self) -> None:
         """Connect, then receive until cancelled; another gateway may poll at once afterwards."""
         await self._connect()
-        if self._settings.telegram_mode == "webhook":
-            await self._register()
-            return
-        try:
-            await TelegramPoller(self._bot, self._accept, self._lease).run()
-        except ConfigError as error:
-            self._problem = str(error)
-            log.failure("telegram:token:refused", error)
-        finally:
-            await self._let_others_poll()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._offer_menu())
+            group.create_task(self._register() if self._settings.telegram_mode == "webhook" else self._poll())
 
     async def close(self) -> None:
         """Close the connection; `run` has ended and nothing is on its way any more."""
@@ -79,8 +75,18 @@ class TelegramPart:
     async def health(self) -> PartHealth:
         """Return how Telegram is."""
         if self._problem:
-            return PartHealth("telegram", "down", self._problem, required=True)
-        return PartHealth("telegram", "ok" if self._connected else "starting", required=False)
+            return PartHealth(
+                "telegram", "down" if self._refused else "degraded", self._problem, required=self._refused
+            )
+        return PartHealth("telegram", "ok" if self._connected else "starting")
+
+    async def _poll(self) -> None:
+        try:
+            await TelegramPoller(self._bot, self._accept, self._lease).run()
+        except TokenRefusedError as error:
+            self._trouble("telegram:poll:refused", error)
+        finally:
+            await self._let_others_poll()
 
     async def _let_others_poll(self) -> None:
         try:
@@ -96,20 +102,39 @@ class TelegramPart:
             try:
                 await register_webhook(self._bot, url, secret.get_secret_value() if secret else "")
             except DeliveryError as error:
-                log.failure("telegram:webhook:refused", error)
+                self._trouble("telegram:webhook:refused", error)
                 await asyncio.sleep(AGAIN_S)
             else:
+                self._problem = None
                 return
 
     async def _connect(self) -> None:
         while not self._connected:
             try:
                 await self.channel.start()
-                self._connected = True
+            except DeliveryError as error:
+                self._trouble("telegram:platform:away", error)
+                await asyncio.sleep(AGAIN_S)
+            else:
+                self._connected, self._refused, self._problem = True, False, None
+
+    async def _offer_menu(self) -> None:
+        """Set the command menus, again until Telegram takes them; messages come and go meanwhile."""
+        wait = AGAIN_S
+        while True:
+            try:
                 await self.channel.publish_commands(_menus())
             except DeliveryError as error:
-                log.failure("telegram:platform:away", error)
-                await asyncio.sleep(AGAIN_S)
+                log.failure("telegram:menu:refused", error)
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, MENU_AGAIN_S)
+            else:
+                return
+
+    def _trouble(self, event: str, error: DeliveryError) -> None:
+        """Log what is wrong, and keep it for whoever asks how Telegram is."""
+        self._problem, self._refused = str(error), isinstance(error, TokenRefusedError)
+        log.failure("telegram:token:refused" if self._refused else event, error)
 
 
 def _menus() -> dict[str, list[tuple[str, str]]]:

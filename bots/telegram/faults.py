@@ -8,6 +8,7 @@ answer lost, 5xx      DeliveryUncertainError           DeliveryRetryError
 group became super…   ChatMovedError(new_chat_id)      the same
 not modified          -                                no error at all
 other 400             DeliveryError                    DeliveryError
+token refused         TokenRefusedError, a retry       the same: nothing is lost until there is another token
 """
 
 from datetime import timedelta
@@ -22,6 +23,11 @@ Action = Literal["send", "edit"]
 _GONE = ("chat not found", "user is deactivated", "peer_id_invalid", "bot was kicked", "user not found")
 _THREAD = ("message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid")
 _RETRY_NETWORK_S = 2.0
+_TOKEN_S = 60.0
+
+
+class TokenRefusedError(DeliveryRetryError):
+    """Telegram refuses TELEGRAM_BOT_TOKEN: check it with @BotFather."""
 
 
 def meaning(error: TelegramError, action: Action) -> DeliveryError:
@@ -34,7 +40,7 @@ def meaning(error: TelegramError, action: Action) -> DeliveryError:
         case Forbidden():
             return RecipientGoneError()
         case InvalidToken():
-            return DeliveryError("Telegram refuses the bot token")
+            return TokenRefusedError(retry_after_s=_TOKEN_S)
         case BadRequest():
             return (
                 RecipientGoneError() if _says(error, _GONE) else DeliveryError(f"Telegram refuses it: {error.message}")

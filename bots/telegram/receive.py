@@ -15,10 +15,10 @@ from typing import Protocol
 from telegram import Bot
 from telegram.error import Conflict, EndPointNotFound, InvalidToken, NetworkError, RetryAfter, TelegramError
 
-from app.errors import ConfigError, StoreUnavailableError
+from app.errors import StoreUnavailableError
 from app.telemetry import Log
 from bots.base import Accept
-from bots.telegram.faults import wait_of
+from bots.telegram.faults import TokenRefusedError, wait_of
 from bots.telegram.keys import raw_update
 
 log = Log(__name__)
@@ -53,7 +53,7 @@ class TelegramPoller:
         self._failures = 0
 
     async def run(self) -> None:
-        """Poll for ever. Raises `ConfigError` when Telegram refuses the token."""
+        """Poll for ever. Raises `TokenRefusedError` when Telegram refuses the token."""
         unhooked = False
         while True:
             try:
@@ -104,7 +104,7 @@ class TelegramPoller:
     async def _recover(self, error: TelegramError | StoreUnavailableError) -> None:
         """Say what happened and wait, longer each time, never two gateways in step."""
         if isinstance(error, InvalidToken | EndPointNotFound):
-            raise ConfigError("Telegram refuses TELEGRAM_BOT_TOKEN: check it with @BotFather") from error
+            raise TokenRefusedError from error
         self._failures += 1
         wait = backoff_s(self._failures)
         if isinstance(error, RetryAfter):

@@ -9,9 +9,10 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from app.errors import ConfigError, StoreUnavailableError
+from app.errors import StoreUnavailableError
 from bots.base import RawUpdate
 from bots.telegram import receive
+from bots.telegram.faults import TokenRefusedError
 from bots.telegram.receive import TelegramPoller, backoff_s
 from bots.telegram.send import TelegramChannel, build_bot
 from bots.telegram.webhook import MAX_BODY, SECRET_HEADER, register_webhook, webhook_handler
@@ -201,7 +202,7 @@ async def test_without_the_lease_nothing_is_fetched(
 
 async def test_a_revoked_token_ends_the_polling(server: TelegramServer, channel: TelegramChannel, inbox: Inbox) -> None:
     server.fail_next("getUpdates", 401, "Unauthorized")
-    with pytest.raises(ConfigError, match="TELEGRAM_BOT_TOKEN"):
+    with pytest.raises(TokenRefusedError, match="TELEGRAM_BOT_TOKEN"):
         await TelegramPoller(channel._bot, inbox.accept, Lease()).run()
 
 

@@ -1,5 +1,7 @@
 """Settings: a bad value or combination is refused with a sentence that says what to set."""
 
+from pathlib import Path
+
 import pytest
 
 from app import config
@@ -63,3 +65,35 @@ def test_what_cannot_be_meant_is_refused(monkeypatch: pytest.MonkeyPatch, name: 
     _set(monkeypatch, WHOLE | {name: value})
     with pytest.raises(ConfigError, match=words):
         config._read()
+
+
+@pytest.mark.parametrize("name", ["PUBLIC_URL", "MENTEE_SECRET", "DATABASE_URL", "JUDGE_MODEL", "TELEGRAM_BOT_TOKEN"])
+def test_an_empty_value_is_none(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "")
+    settings = config._read()
+    assert getattr(settings, name.lower()) is None
+    assert not settings.beyond_loopback
+
+
+def test_an_empty_line_of_the_file_is_none(tmp_path: Path) -> None:
+    (tmp_path / "env").write_text("PUBLIC_URL=\nMENTEE_SECRET=\nMENTEE_PORT=\n")
+    settings = config.Settings(_env_file=tmp_path / "env")
+    assert (settings.public_url, settings.mentee_secret, settings.mentee_port) == (None, None, 8080)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("LADDER_MIN_CONFIDENCE", "2"), ("LADDER_GRADUATE_AFTER_USES", "many"), ("MENTEE_PORT", "0")],
+)
+def test_a_bad_value_is_told_by_its_own_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=f"^{name}: Input should be"):
+        config._read()
+
+
+@pytest.mark.parametrize("token", ["planted", "planted:x", "12:plan ted", ":planted"])
+def test_a_malformed_telegram_token_is_told_and_not_shown(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
+    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", token)
+    with pytest.raises(ConfigError, match="TELEGRAM_BOT_TOKEN: a token is") as told:
+        config._read()
+    assert "planted" not in str(told.value)

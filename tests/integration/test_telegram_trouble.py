@@ -1,0 +1,88 @@
+"""Telegram that does not take us as we are: what is wrong is said where an operator looks, and what failed once comes later."""
+
+import asyncio
+
+import aiohttp
+import pytest
+
+from app.gateway import telegram as part
+from app.gateway.telegram import MENU
+from tests.fakes.model import ModelServer
+from tests.fakes.telegram import TelegramServer
+from tests.support.road import Item, Road, road
+
+WRONG = "7310001:another-secret-AAAAAAAAAAAAAAAAAAA"
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(part, "AGAIN_S", 0.1)
+
+
+async def readiness(gateway: Road) -> tuple[int, Item]:
+    """Return the status of `/readyz` and how Telegram is."""
+    async with aiohttp.ClientSession() as session, session.get(f"{gateway.url}/readyz") as answer:
+        return answer.status, (await answer.json())["parts"]["telegram"]
+
+
+async def until_telegram_is(gateway: Road, state: str) -> tuple[int, Item]:
+    async with asyncio.timeout(10):
+        while (found := await readiness(gateway))[1]["state"] != state:
+            await asyncio.sleep(0.05)
+    return found
+
+
+async def test_a_refused_token_is_told(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with road(
+        database_url, model.url, telegram_bot_token=WRONG, telegram_base_url=telegram_server.base_url
+    ) as gateway:
+        status, telegram = await until_telegram_is(gateway, "down")
+    assert status == 503
+    assert telegram["detail"] == "Telegram refuses TELEGRAM_BOT_TOKEN: check it with @BotFather."
+    assert "telegram:token:refused" in caplog.messages
+
+
+async def test_a_platform_that_is_away_is_told_until_it_is_back(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, "AGAIN_S", 1.0)
+    telegram_server.fail_next("getMe", 502)
+    async with road(
+        database_url, model.url, telegram_bot_token=telegram_server.token, telegram_base_url=telegram_server.base_url
+    ) as gateway:
+        assert await until_telegram_is(gateway, "degraded") == (
+            200,
+            {"state": "degraded", "detail": "Telegram cannot be reached"},
+        )
+        assert await until_telegram_is(gateway, "ok") == (200, {"state": "ok", "detail": None})
+
+
+async def test_a_menu_that_was_refused_once_comes_later(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    telegram_server.fail_next("setMyCommands", 500, times=3)
+    ann = telegram_server.user("Ann")
+    async with road(
+        database_url, model.url, telegram_bot_token=telegram_server.token, telegram_base_url=telegram_server.base_url
+    ):
+        ann.say("hello")
+        await telegram_server.wait_for(lambda: any("You said: hello" in m.text for m in ann.chat.from_bot), 20)
+        await telegram_server.wait_for(lambda: ann.menu() == list(MENU), 10)
+
+
+async def test_a_reply_waits_while_the_token_is_refused(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    async with road(
+        database_url, model.url, telegram_bot_token=telegram_server.token, telegram_base_url=telegram_server.base_url
+    ) as gateway:
+        await until_telegram_is(gateway, "ok")
+        telegram_server.fail_next("sendMessage", 401, "Unauthorized")
+        ann.say("hello")
+        async with asyncio.timeout(10):
+            while not (rows := await gateway.rows("select state, attempts from outbox where error is not null")):
+                await asyncio.sleep(0.05)
+    assert rows == [{"state": "due", "attempts": 0}]
