@@ -51,7 +51,15 @@ class JudgeClient:
                     raise JudgeUnavailableError(f"the judge answered {response.status}")
                 answer = json.loads(await _whole(response))
             return str(answer["choices"][0]["message"]["content"])
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError, IndexError, TypeError) as error:
+        except (
+            aiohttp.ClientError,
+            TimeoutError,
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            RecursionError,
+        ) as error:
             raise JudgeUnavailableError from error
 
     async def close(self) -> None:

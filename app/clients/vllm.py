@@ -4,13 +4,13 @@ Translates every failure into the `ModelError` family once, here. Keeps no state
 has a time-out between two bytes, so that a slow model may take its time but a hung one is noticed.
 """
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
 
 import aiohttp
 
+from app.clients import vllm_answer
+from app.clients.vllm_answer import Json, an_object
 from app.domain.prompt import ChatMessage
 from app.errors import AdapterUnknownError, ModelBadAnswerError, ModelRequestError, ModelUnavailableError
 from app.ports import Completion, Delta, PromptLogprobs, Sampling, ServedModel
@@ -21,8 +21,6 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 SERVER_ERROR = 500
 NOT_FOUND = 404
 BAD_REQUEST = 400
-
-Json = dict[str, Any]  # the parsing edge: a foreign server's answer, checked field by field below
 
 
 class VllmClient:
@@ -63,12 +61,12 @@ class VllmClient:
     ) -> AsyncGenerator[Delta]:
         """Yield the reply piece by piece, the completion last."""
         body = self._chat(model, messages, sampling, salt) | {"stream": True}
-        collected = _Collected(model)
+        pieces = vllm_answer.Pieces(model)
         async with self._post("/v1/chat/completions", body) as response:
             async for data in _events(response):
-                if text := collected.take(data):
+                if text := pieces.take(data):
                     yield Delta(text=text)
-        yield Delta(completion=collected.completion())
+        yield Delta(completion=pieces.completion())
 
     async def complete(
         self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str, schema: Json | None = None
@@ -80,20 +78,7 @@ class VllmClient:
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "schema": schema, "strict": True},
             }
-        answer = await self._json("/v1/chat/completions", body)
-        choice = _first_choice(answer)
-        message = choice.get("message")
-        if not isinstance(message, dict):
-            raise ModelBadAnswerError
-        tokens, logprobs = _tokens_of(choice)
-        return Completion(
-            text=_text(message.get("content")),
-            finish_reason=str(choice.get("finish_reason") or "stop"),
-            model=str(answer.get("model", model)),
-            prompt_token_ids=tuple(answer.get("prompt_token_ids") or ()),
-            token_ids=tokens if len(tokens) == len(logprobs) else (),
-            logprobs=logprobs if len(tokens) == len(logprobs) else (),
-        )
+        return vllm_answer.whole(await self._json("/v1/chat/completions", body), model)
 
     async def prompt_logprobs(self, model: str, token_ids: Sequence[int], *, salt: str) -> PromptLogprobs:
         """Return the log-probability of each token of `token_ids` but the first."""
@@ -106,15 +91,12 @@ class VllmClient:
             "cache_salt": salt,
             "priority": 10,
         }
-        choice = _first_choice(await self._json("/v1/completions", body))
-        given = choice.get("prompt_logprobs")
-        if not isinstance(given, list) or len(given) != len(token_ids):
+        choice = vllm_answer.first_choice(await self._json("/v1/completions", body))
+        given = [an_object(at or {}) for at in vllm_answer.a_list(choice.get("prompt_logprobs"))]
+        if len(given) != len(token_ids):
             raise ModelBadAnswerError
-        try:
-            found = tuple(float(at[str(token)]["logprob"]) for at, token in zip(given[1:], token_ids[1:], strict=True))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModelBadAnswerError from error
-        return PromptLogprobs(tuple(token_ids), found)
+        chosen = [an_object(at.get(str(token))) for at, token in zip(given[1:], token_ids[1:], strict=True)]
+        return PromptLogprobs(tuple(token_ids), tuple(vllm_answer.logprob(one.get("logprob")) for one in chosen))
 
     async def token_ids(self, model: str, messages: Sequence[ChatMessage]) -> tuple[int, ...]:
         """Return the token ids of `messages` in the server's own chat template, the generation prompt included."""
@@ -122,20 +104,11 @@ class VllmClient:
         if self._template_arguments:
             body["chat_template_kwargs"] = self._template_arguments
         tokens = (await self._json("/tokenize", body)).get("tokens")
-        if not isinstance(tokens, list):
-            raise ModelBadAnswerError
-        return tuple(int(token) for token in tokens)
+        return vllm_answer.token_ids(vllm_answer.a_list(tokens))
 
     async def models(self) -> Sequence[ServedModel]:
         """Return what the server answers to now."""
-        listed = (await self._json("/v1/models", None)).get("data")
-        if not isinstance(listed, list):
-            raise ModelBadAnswerError
-        return [
-            ServedModel(str(m["id"]), m.get("parent"), m.get("root"))
-            for m in listed
-            if isinstance(m, dict) and "id" in m
-        ]
+        return vllm_answer.served(await self._json("/v1/models", None))
 
     async def healthy(self) -> bool:
         """Whether the server says it is well."""
@@ -190,59 +163,11 @@ class VllmClient:
 
     async def _json(self, path: str, body: Json | None) -> Json:
         async with self._post(path, body) as response:
-            answer = json.loads(await response.read())
-        if not isinstance(answer, dict):
-            raise ModelBadAnswerError
-        return cast("Json", answer)
+            return vllm_answer.read(await response.read())
 
     async def _text(self, path: str, body: Json) -> str:
         async with self._post(path, body) as response:
             return await response.text(errors="replace")
-
-
-class _Collected:
-    """The pieces of one stream until they make a completion."""
-
-    def __init__(self, model: str) -> None:
-        self._model = model
-        self._text: list[str] = []
-        self._prompt: tuple[int, ...] = ()
-        self._tokens: list[int] = []
-        self._logprobs: list[float] = []
-        self._finish: str | None = None
-
-    def take(self, data: Json) -> str:
-        """Keep one chunk; return its text."""
-        if "error" in data:
-            raise ModelUnavailableError
-        self._prompt = self._prompt or tuple(data.get("prompt_token_ids") or ())
-        choices = data.get("choices")
-        if not isinstance(choices, list):
-            raise ModelBadAnswerError
-        if not choices:
-            return ""
-        choice = cast("Json", choices[0])
-        tokens, logprobs = _tokens_of(choice)
-        self._tokens += tokens
-        self._logprobs += logprobs
-        self._finish = choice.get("finish_reason") or self._finish
-        text = _text((choice.get("delta") or {}).get("content"))
-        self._text.append(text)
-        return text
-
-    def completion(self) -> Completion:
-        """Return the whole. Ids and logprobs of unequal length are dropped: such a turn cannot be learnt from."""
-        if self._finish is None:
-            raise ModelUnavailableError("the model server's answer ended in the middle")
-        equal = len(self._tokens) == len(self._logprobs)
-        return Completion(
-            text="".join(self._text),
-            finish_reason=self._finish,
-            model=self._model,
-            prompt_token_ids=self._prompt,
-            token_ids=tuple(self._tokens) if equal else (),
-            logprobs=tuple(self._logprobs) if equal else (),
-        )
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Json]:
@@ -253,29 +178,7 @@ async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Json]:
         payload = line[5:].strip()
         if payload == b"[DONE]":
             return
-        data = json.loads(payload)
-        if not isinstance(data, dict):
-            raise ModelBadAnswerError
-        yield data
-
-
-def _tokens_of(choice: Json) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    given = (choice.get("logprobs") or {}).get("content") or []
-    try:
-        return tuple(int(t) for t in choice.get("token_ids") or ()), tuple(float(entry["logprob"]) for entry in given)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelBadAnswerError from error
-
-
-def _first_choice(answer: Json) -> Json:
-    choices = answer.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
-        raise ModelBadAnswerError
-    return cast("Json", choices[0])
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+        yield vllm_answer.read(payload)
 
 
 def _refusal(status: int, answer: str) -> Exception:

@@ -66,9 +66,9 @@ def _verdict(text: str) -> Classification:
     """Return the verdict of an answer that is exactly one JSON object of the schema."""
     try:
         answer = json.loads(text)
-        kind, confidence = FeedbackClass(answer["class"]), float(answer["confidence"])
-    except (ValueError, KeyError, TypeError) as error:
+        kind, confidence = FeedbackClass(answer["class"]), answer["confidence"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise JudgeUnavailableError from error
-    if not 0 <= confidence <= 1:
+    if type(confidence) not in {int, float} or not 0 <= confidence <= 1:
         raise JudgeUnavailableError
-    return Classification(kind, confidence, "judge", "judge")
+    return Classification(kind, float(confidence), "judge", "judge")

@@ -91,6 +91,12 @@ async def test_without_consent_it_is_told_nothing(visitor: Visitor, judge: Judge
         (200, '{"class": "style"}'),
         (200, '{"class": "obedience", "confidence": 1}'),
         (200, '{"class": "style", "confidence": 7}'),
+        (200, '{"class": "style", "confidence": true}'),
+        (200, '{"class": "style", "confidence": "0.9"}'),
+        (200, '{"class": "style", "confidence": NaN}'),
+        (200, f'{{"class": "style", "confidence": {"9" * 400}}}'),
+        (200, '{"class": ["style"], "confidence": 1}'),
+        (200, "[" * 100_000),
         (200, "x" * 300_000),
     ],
 )

@@ -109,6 +109,7 @@ async def test_odd_characters_are_stored_and_answered(visitor: Visitor, words: s
         (faults.Refuse(500), "can't reach the model"),
         (faults.Refuse(400, "too long"), "could not take this message"),
         (faults.Garbage(), "not usable"),
+        (faults.Misshapen("delta", "s"), "not usable"),
         (faults.Cut(1), "can't reach the model"),
         (faults.BrokenStream(), "can't reach the model"),
     ],

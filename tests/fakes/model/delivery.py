@@ -47,6 +47,14 @@ class Plan:
                 asked = replace(asked, token_ids=False)
         return asked
 
+    def shape(self, body: JSON) -> JSON:
+        """The answer or event with the fields that the faults replace."""
+        for fault in self.faults:
+            if isinstance(fault, faults.Misshapen):
+                for place in [body] if fault.of == "answer" else body["choices"]:
+                    place[fault.field] = fault.value
+        return body
+
     def after(self, tokens: int) -> str | None:
         """What to write instead of going on after so many tokens; raises where the connection breaks."""
         for fault in self.faults:
@@ -75,7 +83,7 @@ async def send(request: web.Request, wire: Wire, made: list[Generation], plan: P
             return web.Response(text=fault.body, content_type="application/json")
         if isinstance(fault, faults.BrokenStream):
             raise ModelError(500, fault.message, "InternalServerError")
-    return web.json_response(wire.answer(made))
+    return web.json_response(plan.shape(wire.answer(made)))
 
 
 async def stream(request: web.Request, wire: Wire, made: list[Generation], plan: Plan) -> web.StreamResponse:
@@ -99,7 +107,7 @@ def _event(chunk: JSON) -> str:
 async def _events(wire: Wire, made: list[Generation], plan: Plan) -> AsyncIterator[str]:
     if wire.chat:
         for index in range(len(made)):
-            yield _event(wire.first_chunk(index))
+            yield _event(plan.shape(wire.first_chunk(index)))
     sent = 0
     for index, generation in enumerate(made):
         for at in range(len(generation.tokens)):
@@ -108,7 +116,7 @@ async def _events(wire: Wire, made: list[Generation], plan: Plan) -> AsyncIterat
                 yield instead
                 return
             sent += 1
-            yield _event(wire.chunk(index, generation, at, sent))
+            yield _event(plan.shape(wire.chunk(index, generation, at, sent)))
             await asyncio.sleep(plan.pace.per_token_s)
     if wire.sampling.usage:
         yield _event(wire.usage_chunk(made))

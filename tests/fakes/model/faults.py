@@ -4,6 +4,7 @@
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,15 @@ class Garbage:
     """200 with a body that is no JSON; inside a stream, an event that is none."""
 
     body: str = '{"choices": [{"mess'
+
+
+@dataclass(frozen=True, slots=True)
+class Misshapen:
+    """A field of the answer, or of each event, has a value of a type that it never has; `of` is where the field is."""
+
+    field: str
+    value: object
+    of: Literal["answer", "choice"] = "choice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,4 +64,4 @@ class BrokenStream:
     message: str = "EngineCore encountered an issue."
 
 
-Fault = Refuse | Garbage | Cut | Slow | NoLogprobs | NoTokenIds | BrokenStream
+Fault = Refuse | Garbage | Misshapen | Cut | Slow | NoLogprobs | NoTokenIds | BrokenStream
