@@ -32,7 +32,7 @@ class Child:
         """Start the part with its output going to its log.
 
         Raises:
-            OSError: the program cannot be run.
+            OSError: the program cannot be run, or the disk is full; then nothing runs.
         """
         command = part.command()
         with log_path(home, part.name).open("ab") as log:
@@ -50,7 +50,13 @@ class Child:
                 extra_groups=None if command.uid is None else [],
             )
         pid_file = home.run / f"{part.name}.pid"
-        _write_pid(pid_file, process.pid)
+        try:
+            _write_pid(pid_file, process.pid)
+        except OSError:
+            # Named in no list and no file, nobody would ever stop it, and its successor would find its port taken.
+            kill_group(process.pid)
+            await process.wait()
+            raise
         return cls(part, process, pid_file)
 
     @property

@@ -41,7 +41,7 @@ class Supervisor:
         """
         rotate_log(self._home, part.name)
         async with self._console.job(part.name, "part.ready"):
-            await asyncio.to_thread(part.prepare)
+            await self._prepare(part)
             child = await self._bring_up(part)
         self._watchers[part.name] = asyncio.create_task(self._watch(child), name=f"watch {part.name}")
 
@@ -72,11 +72,17 @@ class Supervisor:
         last = last_line(self._home, part.name)
         raise PartError(self._console.texts.say("part.failed", name=part.name, reason=reason, last=last, log=log))
 
+    async def _prepare(self, part: Part) -> None:
+        try:
+            await asyncio.to_thread(part.prepare)
+        except OSError as error:
+            raise _cannot_run(part, error) from error
+
     async def _spawn(self, part: Part) -> Child:
         try:
             child = await Child.start(part, self._home)
         except OSError as error:
-            raise SentenceError("part.cannot_run", name=part.name, reason=error.strerror or error) from error
+            raise _cannot_run(part, error) from error
         # Known before it answers, so that a Ctrl-C during the start finds it; a restarted part keeps its place.
         self._children[part.name] = child
         return child
@@ -91,7 +97,7 @@ class Supervisor:
         deadline = time.monotonic() + part.start_timeout_s
         pause = POLL_S
         while child.returncode is None:
-            if await part.ready():
+            if await self._asked(part):
                 return True
             if time.monotonic() > deadline:
                 log = log_path(self._home, part.name)
@@ -100,6 +106,12 @@ class Supervisor:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, SLOWEST_POLL_S)
         return False
+
+    async def _asked(self, part: Part) -> bool:
+        try:
+            return await part.ready()
+        except OSError as error:  # the question takes a process or a socket, and the machine may have none left
+            raise _cannot_run(part, error) from error
 
     async def _watch(self, child: Child) -> None:
         backoff = FIRST_BACKOFF_S
@@ -117,7 +129,7 @@ class Supervisor:
         """Start a part that died; return the new child, or the same dead one when that failed."""
         part, began = child.part, time.monotonic()
         try:
-            await asyncio.to_thread(part.prepare)
+            await self._prepare(part)
             fresh = await self._spawn(part)
             if await self._answers(fresh):
                 self._console.say("part.again", name=part.name, seconds=time.monotonic() - began)
@@ -133,3 +145,7 @@ class Supervisor:
         if code < 0:
             return self._console.texts.say("reason.signal", number=-code)
         return self._console.texts.say("reason.code", number=code)
+
+
+def _cannot_run(part: Part, error: OSError) -> PartError:
+    return SentenceError("part.cannot_run", name=part.name, reason=error.strerror or error)

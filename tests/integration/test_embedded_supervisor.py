@@ -1,6 +1,7 @@
 """The supervisor against small real processes: start, watch, restart, stop, and nobody left behind."""
 
 import asyncio
+import errno
 import io
 import json
 import os
@@ -20,6 +21,7 @@ from app.embedded.parts import Command, Home, Part
 from app.embedded.process import end_leftovers, log_path
 from app.embedded.supervisor import Supervisor
 from app.errors import PartError
+from tests.support.small_disk import may_mount, on_small_disk
 
 # Writes its pid and stays; with a child of its own that ignores SIGTERM, as a worker's trainer may.
 STAYS = """
@@ -90,6 +92,35 @@ async def test_a_part_that_dies_is_restarted_and_said_so(
     await _until(lambda: "is back" in output.getvalue())
     assert "one        stopped by itself (signal 9); starting it again in 1 s" in output.getvalue()
     await _until(lambda: not _alive(grandchild))
+
+
+async def test_a_full_disk_while_a_part_is_started_again_takes_nothing_else_down(
+    supervisor: Supervisor, output: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.embedded.supervisor.FIRST_BACKOFF_S", 0.1)
+    record, prepared = tmp_path / "record", []
+
+    def prepare() -> None:
+        prepared.append(len(prepared))
+        if len(prepared) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    await supervisor.start(_part("one", record, prepare=prepare))
+    os.kill(_pids(record)[0][0], signal.SIGKILL)
+    await _until(lambda: "is back" in output.getvalue())
+    assert "one cannot be run: No space left on device" in output.getvalue()
+    assert len(prepared) == 3
+    watching = asyncio.create_task(supervisor.watched())
+    assert not (await asyncio.wait([watching], timeout=0.2))[0]
+    watching.cancel()
+
+
+async def test_a_disk_that_is_full_at_the_first_start_is_a_sentence(supervisor: Supervisor, tmp_path: Path) -> None:
+    def prepare() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(PartError, match="one cannot be run: No space left on device"):
+        await supervisor.start(_part("one", tmp_path / "record", prepare=prepare))
 
 
 async def test_stopping_goes_backwards_and_leaves_nobody(
@@ -171,6 +202,54 @@ async def _killed_supervisor(home: Home, record: Path) -> list[int]:
     process.kill()
     await process.wait()
     return _pids(record)[0]
+
+
+# Ends the part, fills the disk under the home, frees it again; says what the supervisor said and whom it left.
+ON_A_FULL_DISK = """
+import asyncio, contextlib, io, json, os, pathlib, psutil, signal, sys
+sys.path.insert(0, {root!r})
+sys.path.insert(0, {tests!r})
+from app.embedded.console import Console
+from app.embedded.messages import Texts
+from app.embedded.parts import Home
+from app.embedded.supervisor import Supervisor
+import test_embedded_supervisor as parts
+
+async def main():
+    home, record, output = Home(pathlib.Path({home!r})), pathlib.Path({record!r}), io.StringIO()
+    home.create()
+    supervisor = Supervisor(home, Console(Texts("en"), home.run / "d.json", output))
+    await supervisor.start(parts._part("one", record))
+    os.kill(parts._pids(record)[0][0], signal.SIGKILL)
+    await parts._until(lambda: not (home.run / "one.pid").exists())
+    ballast = home.root / "ballast"
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(512))
+    await parts._until(lambda: "cannot be run" in output.getvalue())
+    left = [process.pid for process in psutil.Process().children(recursive=True)]
+    ballast.unlink()
+    await parts._until(lambda: "is back" in output.getvalue())
+    await supervisor.stop()
+    print(json.dumps({{"said": output.getvalue(), "left": left}}))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(not may_mount(), reason="a small disk can be mounted by root only")
+async def test_a_part_whose_pid_finds_no_room_is_not_left_running(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    disk, record = tmp_path / "disk", tmp_path / "record"
+    disk.mkdir()
+    code = ON_A_FULL_DISK.format(
+        root=str(root), tests=str(Path(__file__).parent), home=str(disk / "var"), record=str(record)
+    )
+    process = await asyncio.create_subprocess_exec(*on_small_disk(disk, sys.executable, "-c", code), stdout=-1)
+    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    seen = json.loads(output)
+    assert "one cannot be run: No space left on device" in seen["said"]
+    assert seen["left"] == []
 
 
 async def test_parts_stop_when_the_supervisor_is_killed(home: Home, tmp_path: Path) -> None:

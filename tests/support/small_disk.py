@@ -36,6 +36,12 @@ def may_mount() -> bool:
     return subprocess.run([unshare, "--mount", "true"], capture_output=True, timeout=10, check=False).returncode == 0
 
 
+def on_small_disk(folder: Path, *command: str, size: str = "256k") -> tuple[str, ...]:
+    """Return the command line that runs `command` where a disk of its own, so small, lies on `folder`."""
+    mount = 'mount -t tmpfs -o "size=$1" tmpfs "$2" && shift 2 && exec "$@"'
+    return ("unshare", "--mount", "sh", "-c", mount, "sh", size, str(folder), *command)
+
+
 @dataclass
 class SmallDisk:
     """A migrated database on the small disk."""
