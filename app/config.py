@@ -54,6 +54,9 @@ class Settings(BaseSettings):
     broker_url: SecretStr | None = Field(None, description="redis://...; unset: the embedded Valkey")
     vllm_base_url: str | None = Field(None, description="http://host:8000; unset: the embedded vLLM")
     vllm_api_key: SecretStr | None = None
+    vllm_dtype: Literal["float32", "bfloat16"] | None = Field(
+        None, description="precision that vllm_base_url serves in; unset: the profile's own"
+    )
     vllm_port: int = Field(8100, ge=1, le=65535, description="port of the embedded vLLM (loopback)")
     postgres_port: int = Field(8132, ge=1, le=65535, description="port of the embedded PostgreSQL (loopback)")
     valkey_port: int = Field(8179, ge=1, le=65535, description="port of the embedded Valkey (loopback)")
@@ -61,6 +64,7 @@ class Settings(BaseSettings):
     model_dir: Path | None = Field(
         None, description="directory of the served base, for its identity; set by `mentee run`"
     )
+    train_device: Literal["cpu", "cuda"] = Field("cpu", description="where trainings run; cuda: a GPU of their own")
     allow_download: bool = Field(False, description="fetch a base model that is not bundled")
 
     judge_base_url: str | None = None

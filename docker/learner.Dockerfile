@@ -1,4 +1,5 @@
-# The workers: score, train, evaluate, release. With torch for training; takes a GPU where the runtime gives it one.
+# The workers: score, train, evaluate, release. With torch for training, on the CPU unless TRAIN_DEVICE says otherwise
+# (compose.train-gpu.yaml); what the gates score themselves runs on the CPU.
 FROM python:3.12-slim
 
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -21,4 +22,4 @@ RUN pip install --no-cache-dir --no-deps -e . \
 
 USER mentee
 ENV MENTEE_HOME=/var/lib/mentee HF_HUB_OFFLINE=1
-CMD ["python", "-m", "celery", "-A", "app.worker", "worker", "-Q", "score", "-c", "1", "--pool", "solo", "-n", "score@%h", "--without-gossip", "--without-mingle"]
+CMD ["python", "-m", "celery", "-A", "app.worker", "worker", "-Q", "score", "-c", "1", "--pool", "threads", "-n", "score@%h", "--without-gossip", "--without-mingle"]

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 
 from app.clients.vllm import VllmClient
 from app.demo.installation import ROOT, DemoError, Installation
-from app.domain.profiles import profile
+from app.domain.profiles import MAX_RANK, profile
 from app.store import lineage, memory
 from learner.dataset.admit import admit
 from learner.gate.decide import decide
@@ -24,7 +24,7 @@ from learner.gate.report import GateReport
 from learner.gate.server import ProcessScorer, ServedGateModel
 from learner.gate.suite import Probe, load_suite
 from learner.serve.bring_up import load, served_base
-from learner.tasks.context import MAX_RANK, identity
+from learner.tasks.context import identity
 from learner.tasks.evaluate import HELD_OUT
 from learner.tasks.gate_plan import Subject, plan
 

@@ -6,13 +6,18 @@ the small model are measured; those of the others are the usual starting points 
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, Self
 
+from app.config import Settings
 from app.errors import ConfigError
 
 LINEAR_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+MAX_RANK = 16
+"""Largest adapter that a model server of ours takes (`--max-lora-rank`)."""
+CACHED_ADAPTERS = 64
+"""Adapters that it keeps in memory, whether their names are loaded or not (`--max-cpu-loras`)."""
 IDENTITY_FILE = "mentee-model.json"
 DEFAULT_PROFILE = "smollm2-135m"
 
@@ -57,7 +62,7 @@ class BaseProfile:
     source: BundledSource | HubSource
     parameters: int
     dtype: Dtype
-    """Of serving on a GPU; without one everything is served in float32."""
+    """Of serving on a GPU; without one everything is served in float32 (`served`)."""
     context: int
     """Tokens of prompt and reply together, as served; the model itself may know more."""
     languages: tuple[str, ...]
@@ -177,3 +182,16 @@ def profile(name: str) -> BaseProfile:
         return PROFILES[name]
     except KeyError as error:
         raise ConfigError(f"MODEL={name} is not known; choose one of {', '.join(PROFILES)}") from error
+
+
+def served(settings: Settings) -> BaseProfile:
+    """Return the chosen base as it is really served: the embedded server knows float32 only.
+
+    Another one is believed to serve in the profile's precision, unless VLLM_DTYPE says something else.
+
+    Raises:
+        ConfigError: there is no such base.
+    """
+    chosen = profile(settings.model)
+    dtype = settings.vllm_dtype or (chosen.dtype if settings.vllm_base_url else "float32")
+    return replace(chosen, dtype=dtype)

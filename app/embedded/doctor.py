@@ -16,7 +16,7 @@ import asyncpg
 from app import config
 from app.clients.vllm import VllmClient
 from app.config import Settings
-from app.domain.profiles import Dtype, profile
+from app.domain.profiles import served
 from app.embedded import commands, doctor_remote, model, postgres, preflight, valkey, vllm, workers
 from app.embedded.messages import Texts, language_of, sentence
 from app.embedded.parts import Home
@@ -57,7 +57,7 @@ class _Doctor:
         self._settings = settings
         self._texts = texts
         self._home = Home(settings.mentee_home.resolve())
-        self._base = profile(settings.model)
+        self._base = served(settings)
 
     async def findings(self) -> list[Finding]:
         checks: tuple[Check, ...] = (
@@ -180,11 +180,10 @@ class _Doctor:
         directory = self._model_dir()
         if find_spec("safetensors") is None or directory is None:
             return self._finding("isolation", "skip", "away", reason=self._texts.say("doctor.lora.learner"))
-        dtype: Dtype = self._base.dtype if self._settings.vllm_base_url else "float32"
         try:
             async with self._client() as client:
                 scratch = self._home.root / "probes"
-                verdict = await doctor_remote.isolation(client, self._base, directory, scratch, dtype)
+                verdict = await doctor_remote.isolation(client, self._base, directory, scratch)
         except MenteeError as error:
             return self._finding("isolation", "bad", "away", reason=error)
         return self._finding("isolation", "ok" if verdict == "ok" else "bad", verdict, home=self._home.root)

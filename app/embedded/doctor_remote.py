@@ -11,7 +11,7 @@ import aiohttp
 
 from app.clients.vllm import VllmClient
 from app.config import Settings
-from app.domain.profiles import BaseProfile, Dtype
+from app.domain.profiles import BaseProfile
 from app.embedded.messages import Texts
 
 TIMEOUT = aiohttp.ClientTimeout(total=30)
@@ -111,15 +111,16 @@ async def lora(model: VllmClient, base: BaseProfile, model_dir: Path, scratch: P
             await model.unload_adapter(name)
 
 
-async def isolation(model: VllmClient, base: BaseProfile, model_dir: Path, scratch: Path, dtype: Dtype) -> str:
+async def isolation(model: VllmClient, base: BaseProfile, model_dir: Path, scratch: Path) -> str:
     """Run the isolation probe and return its verdict (`ok` or why not).
 
-    Its two adapters stay loaded: by their absence the gateway knows a server that was restarted.
+    Its two adapters stay loaded, as after the reconciler's own probe; that one leaves a third, `mentee-proven-…`, by whose
+    absence it knows a server that was restarted, and this one does not touch it.
 
     Raises:
         MenteeError: the server went away, or the base's files cannot be read.
     """
     from learner.serve.probe import ProbeBase, probe_server
 
-    served = ProbeBase(base.key, model_dir, "float32" if dtype == "float32" else "lower")
+    served = ProbeBase(base.key, model_dir, "float32" if base.dtype == "float32" else "lower")
     return (await probe_server(model, served, scratch)).reason

@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from app.config import Settings
-from app.domain.profiles import PROFILES, BaseProfile, profile
+from app.domain.profiles import PROFILES, BaseProfile, profile, served
 from app.embedded import model, postgres, preflight, valkey, vllm, workers
 from app.embedded.admin_link import first_admin_link
 from app.embedded.console import Console
@@ -69,6 +69,8 @@ def children_environment(settings: Settings, home: Home) -> dict[str, str]:
     env["BROKER_URL"] = (
         settings.broker_url.get_secret_value() if settings.broker_url else valkey.url(home, settings.valkey_port)
     )
+    # What the server serves in decides how closely its replies must agree; by its address alone no child could tell.
+    env["VLLM_DTYPE"] = served(settings).dtype
     env["VLLM_BASE_URL"] = settings.vllm_base_url or vllm.url(settings.vllm_port)
     directory = settings.model_dir or model.find(home, profile(settings.model))
     if directory is not None:
@@ -93,16 +95,17 @@ def _only_one(home: Home, texts: Texts) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise PartError(texts.say("preflight.home", home=home.root)) from error
-    with os.fdopen(descriptor, "r+", encoding="utf-8") as file:
+    try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise PartError(texts.say("run.second", pid=file.read().strip() or "?")) from error
-        file.seek(0)
-        file.truncate()
-        file.write(str(os.getpid()))
-        file.flush()
+            raise PartError(texts.say("run.second", pid=path.read_text("utf-8").strip() or "?")) from error
+        with contextlib.suppress(OSError):  # only for the sentence above; what a full disk means preflight says next
+            os.truncate(descriptor, 0)
+            os.write(descriptor, str(os.getpid()).encode())
         yield
+    finally:
+        os.close(descriptor)
 
 
 class _Run:

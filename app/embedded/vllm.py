@@ -11,15 +11,13 @@ from pathlib import Path
 
 import aiohttp
 
-from app.domain.profiles import LINEAR_TARGETS, BaseProfile
+from app.domain.profiles import CACHED_ADAPTERS, LINEAR_TARGETS, MAX_RANK, BaseProfile
 from app.embedded.messages import SentenceError
 from app.embedded.parts import LOOPBACK, Command, Part
 
 HEALTH_TIMEOUT_S = 3
 START_TIMEOUT_S = 420
 LORA_SLOTS = 4
-LORA_CACHED = 64
-MAX_RANK = 16
 SEATS = 16
 KV_CACHE_GB = 1
 LARGEST_LOGPROBS = 20
@@ -72,7 +70,7 @@ def options(profile: BaseProfile, model_dir: Path, port: int, max_loras: int, ho
         *("--max-num-seqs", str(SEATS)),
         "--enable-lora",
         *("--max-loras", str(max_loras)),
-        *("--max-cpu-loras", str(LORA_CACHED)),
+        *("--max-cpu-loras", str(CACHED_ADAPTERS)),
         *("--max-lora-rank", str(MAX_RANK)),
         # Without this list the output head is wrapped too, and on a CPU a request for prompt logprobs that shares a
         # batch ends the whole engine.

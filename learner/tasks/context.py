@@ -11,7 +11,7 @@ from pathlib import Path
 from app.clients.vllm import VllmClient
 from app.config import Settings
 from app.domain.places import Places
-from app.domain.profiles import IDENTITY_FILE, BaseProfile, ModelIdentity, profile
+from app.domain.profiles import IDENTITY_FILE, MAX_RANK, BaseProfile, ModelIdentity, served
 from app.domain.turn import BaseIdentity as StoredIdentity
 from app.errors import ConfigError
 from app.ports import Model
@@ -23,7 +23,6 @@ from learner.serve.probe import ProbeBase
 from learner.serve.reconcile import Fleet, Reconciler
 from learner.types import BaseIdentity
 
-MAX_RANK = 16
 POOL_SIZE = 4
 PATIENCE_S = 600.0
 """The learner asks for whole replies and lets everybody else go first, so that one may take long on a busy server."""
@@ -70,7 +69,7 @@ async def open_learner(settings: Settings) -> Learner:
     """
     if settings.database_url is None:
         raise ConfigError("DATABASE_URL: set it to postgresql://..., or start everything with `mentee run`")
-    chosen = profile(settings.model)
+    chosen = served(settings)
     key = settings.vllm_api_key.get_secret_value() if settings.vllm_api_key else None
     url = settings.vllm_base_url or f"http://127.0.0.1:{settings.vllm_port}"
     client = VllmClient(url, api_key=key, token_timeout_s=PATIENCE_S, template_arguments=chosen.chat_template_args)

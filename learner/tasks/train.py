@@ -92,7 +92,7 @@ async def _prepare(learner: Learner, tx: Tx, job: Job) -> _Prepared:
         raise TrainingStoppedError("there is no lesson that may train any more")
     if len(admitted.train) < least:
         raise TrainingStoppedError(f"{len(admitted.train)} of the {least} consented prompts that a training needs")
-    settings = train_settings(learner.profile, admitted.lines, threads=THREADS, device=device())
+    settings = train_settings(learner.profile, admitted.lines, threads=THREADS, device=learner.settings.train_device)
     seed = 1 + await lineage.runs_of(tx, job.person_id)
     frozen = freeze(admitted, served, learner.base, settings, seed, learner.code_revision)
     manifest = frozen.snapshot.manifest
@@ -258,10 +258,3 @@ async def _abandon(learner: Learner, job: Job, run_id: UUID, run_dir: Path) -> N
 async def _end(learner: Learner, run_id: UUID, state: str, failure: str | None) -> None:
     async with learner.store.begin() as tx:
         await lineage.end_run(tx, run_id, state, failure)
-
-
-def device() -> str:
-    """Return where trainings run: a GPU of its own where the operator gave one, else the CPU."""
-    import os  # noqa: PLC0415
-
-    return "cuda" if os.environ.get("CUDA_VISIBLE_DEVICES") else "cpu"

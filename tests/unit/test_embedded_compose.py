@@ -4,6 +4,7 @@ No engine runs where this is tested, so the structure is held against the rules 
 file uses: allowed keys, forms of values, and references between services and volumes.
 """
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -118,8 +119,54 @@ def test_the_gateway_image_is_free_of_torch() -> None:
     assert "cpu.txt" not in dockerfile
 
 
+def _dockerfile(name: str) -> list[str]:
+    return (ROOT / "docker" / f"{name}.Dockerfile").read_text(encoding="utf-8").splitlines()
+
+
+def _sent() -> set[str]:
+    """Return the top-level names that `.dockerignore` lets through to the builder."""
+    first, *others = [line for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line[:1] != "#"]
+    assert first == "*"
+    return {line.removeprefix("!") for line in others if line.startswith("!")}
+
+
 @pytest.mark.parametrize("name", ["gateway", "learner"])
-def test_what_an_image_copies_is_there(name: str) -> None:
-    dockerfile = (ROOT / "docker" / f"{name}.Dockerfile").read_text(encoding="utf-8")
-    copied = [shlex.split(line)[1:-1] for line in dockerfile.splitlines() if line.startswith("COPY")]
-    assert all((ROOT / source).exists() for sources in copied for source in sources)
+def test_what_an_image_copies_is_there_and_is_sent_to_the_builder(name: str) -> None:
+    copied = {source for line in _dockerfile(name) if line.startswith("COPY") for source in shlex.split(line)[1:-1]}
+    assert all((ROOT / source).exists() for source in copied)
+    assert {Path(source).parts[0] for source in copied} <= _sent()
+
+
+def test_nothing_is_sent_to_the_builder_that_no_image_copies() -> None:
+    copied = {
+        Path(source).parts[0]
+        for name in ("gateway", "learner")
+        for line in _dockerfile(name)
+        if line.startswith("COPY")
+        for source in shlex.split(line)[1:-1]
+    }
+    assert _sent() == copied
+    assert not copied & {".env", ".venv", ".git", "var"}
+
+
+@pytest.mark.parametrize(("name", "service"), [("gateway", "gateway"), ("learner", "score")])
+def test_an_image_started_by_itself_runs_what_compose_runs(name: str, service: str) -> None:
+    command = next(line.removeprefix("CMD ") for line in _dockerfile(name) if line.startswith("CMD "))
+    assert json.loads(command) == SERVICES[service]["command"]
+
+
+def test_the_learner_is_told_the_precision_that_vllm_serves_in() -> None:
+    options = SERVICES["vllm"]["command"]
+    served = options[options.index("--dtype") + 1]
+    assert {SERVICES[worker.name]["environment"]["VLLM_DTYPE"] for worker in commands.WORKERS} == {served}
+
+
+def test_a_gpu_for_trainings_is_another_one_than_vllms() -> None:
+    over = yaml.safe_load(compose.FILE.with_name("compose.train-gpu.yaml").read_text("utf-8"))
+    assert over.keys() == {"services"}
+    assert over["services"].keys() == {"train"}
+    train = over["services"]["train"]
+    assert train["environment"] == {"TRAIN_DEVICE": "cuda"}
+    (mine,), (vllms,) = (s["deploy"]["resources"]["reservations"]["devices"] for s in (train, SERVICES["vllm"]))
+    assert mine.keys() == vllms.keys()
+    assert mine["device_ids"] != vllms["device_ids"]

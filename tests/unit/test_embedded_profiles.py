@@ -2,8 +2,17 @@
 
 import pytest
 
-from app.domain.profiles import DEFAULT_PROFILE, LINEAR_TARGETS, PROFILES, BaseProfile, ModelIdentity, profile
-from app.embedded import vllm
+from app.config import Settings
+from app.domain.profiles import (
+    DEFAULT_PROFILE,
+    LINEAR_TARGETS,
+    MAX_RANK,
+    PROFILES,
+    BaseProfile,
+    ModelIdentity,
+    profile,
+    served,
+)
 from app.errors import ConfigError
 
 
@@ -19,7 +28,7 @@ def test_a_wrong_name_is_answered_with_the_choices() -> None:
 
 @pytest.mark.parametrize("entry", PROFILES.values(), ids=list(PROFILES))
 def test_every_profile_can_be_served_and_taught(entry: BaseProfile) -> None:
-    assert entry.lora.rank <= vllm.MAX_RANK
+    assert entry.lora.rank <= MAX_RANK
     assert entry.lora.targets == LINEAR_TARGETS
     assert 1e-5 <= entry.lora.learning_rate <= 2e-3
     assert entry.licence
@@ -39,3 +48,22 @@ def test_an_identity_survives_its_file() -> None:
 def test_a_damaged_identity_is_a_sentence(text: str) -> None:
     with pytest.raises(ConfigError, match="damaged"):
         ModelIdentity.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("model", "address", "said", "expected"),
+    [
+        ("smollm2-135m", None, None, "float32"),
+        ("qwen3-0.6b", None, None, "float32"),  # the embedded server knows nothing else
+        ("qwen3-0.6b", "http://gpu:8000", None, "bfloat16"),
+        ("qwen3-0.6b", "http://gpu:8000", "float32", "float32"),
+        ("smollm2-135m", "http://gpu:8000", None, "float32"),
+        ("smollm2-135m", "http://gpu:8000", "bfloat16", "bfloat16"),
+    ],
+)
+def test_a_base_has_the_precision_that_its_server_serves(
+    model: str, address: str | None, said: str | None, expected: str
+) -> None:
+    settings = Settings(_env_file=None, model=model, vllm_base_url=address, vllm_dtype=said)
+    assert served(settings).dtype == expected
+    assert served(settings).key == model
