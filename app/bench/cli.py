@@ -13,15 +13,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from app.bench.figures import Figure
+from app.bench.install import install
 from app.bench.road import REPLY_TOKENS, RoadBench
 from app.bench.show import Show
 from app.demo.generate import plot
 from app.demo.installation import own, running
 from app.embedded.messages import locale_language
 
-BENCHES = {
-    "road": "the whole road: first token, tokens per second, webhooks, memory, training beside chats, resident size"
-}
+BENCHES = ("install", "road")
 
 
 def main(rest: Sequence[str]) -> int:
@@ -34,7 +33,7 @@ def main(rest: Sequence[str]) -> int:
     arguments = parser().parse_args(rest)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended either way, it stops what it started
     began, load = time.monotonic(), os.getloadavg()[0]
-    figures = asyncio.run(_road(arguments, show))
+    figures = asyncio.run(_install(show) if arguments.bench == "install" else _road(arguments, show))
     cores, seconds = len(os.sched_getaffinity(0)), time.monotonic() - began
     show.line("machine", machine=platform.machine(), cores=cores, load=load, seconds=seconds)
     for figure in figures:
@@ -50,14 +49,21 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="mentee bench", description="Measure; figures stand beside what is reached for."
     )
-    made.add_argument("bench", choices=sorted(BENCHES))
+    made.add_argument("bench", choices=BENCHES)
     made.add_argument("--json", type=Path, metavar="FILE", help="write every figure and every pair to FILE")
-    made.add_argument("--home", type=Path, metavar="DIR", help="start in DIR and keep it (default: a temporary folder)")
     made.add_argument(
-        "--url", help=f"use the running `mentee run` there; start it with MAX_REPLY_TOKENS={REPLY_TOKENS}"
+        "--home", type=Path, metavar="DIR", help="road: start in DIR and keep it (default: a temporary folder)"
+    )
+    made.add_argument(
+        "--url", help=f"road: use the running `mentee run` there; start it with MAX_REPLY_TOKENS={REPLY_TOKENS}"
     )
     made.add_argument("--seed", type=int, default=2, help="draws the questions (default 2)")
     return made
+
+
+async def _install(show: Show) -> list[Figure]:
+    show.line("installing")
+    return [await install()]
 
 
 async def _road(arguments: argparse.Namespace, show: Show) -> list[Figure]:

@@ -36,6 +36,20 @@ class Figure:
         return {**asdict(self), "verdict": self.verdict}
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A figure to be measured: its key, what is reached for, from which side, its unit."""
+
+    key: str
+    reach: float
+    at_most: bool = True
+    unit: str = ""
+
+    def figure(self, value: float | None, n: int, detail: dict[str, object]) -> Figure:
+        """Return the measured figure."""
+        return Figure(self.key, value, self.reach, self.at_most, self.unit, n, detail)
+
+
 def median(values: Sequence[float]) -> float:
     """Return the median; NaN without values."""
     return quantile(values, 0.5)

@@ -6,17 +6,18 @@ Each measurement stands alone: where one fails, the others are still made and th
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
 import psutil
 
-from app.bench.figures import Figure, median, quantile, ratio
+from app.bench.figures import Figure, Wanted, median, quantile, ratio
 from app.bench.show import Show
 from app.bench.streaming import Page, Straight, Timed, opened
 from app.bench.training import training
 from app.bench.webhook import measure
+from app.demo.cells import Cells, first_unmet
 from app.demo.generate import Plot
 from app.demo.installation import Installation
 from app.demo.person import Person, allow
@@ -36,20 +37,6 @@ TRAINING_PAIRS = 10
 MEMORY_PROMPTS = 16
 SETTLE_S = 1.5
 MEGABYTE = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A figure to be measured: its key, what is reached for, from which side, its unit."""
-
-    key: str
-    reach: float
-    at_most: bool = True
-    unit: str = ""
-
-    def figure(self, value: float | None, n: int, detail: dict[str, object]) -> Figure:
-        """Return the measured figure."""
-        return Figure(self.key, value, self.reach, self.at_most, self.unit, n, detail)
 
 
 TTFT_ONE = Wanted("first_token_1", 1.15)
@@ -166,20 +153,34 @@ class RoadBench:
         return [TRAINING.figure(ratio(pairs), len(pairs), _both(pairs))]
 
     async def _memory(self) -> list[Figure]:
-        """Correct once, write the example, and ask other things: how many replies are as wished?"""
-        talker = WebTalker(self._place.url)
+        """Correct once, write the example, and ask other things: how many replies are as wished?
+
+        The wish is the first that the base does not meet by itself: one that it meets would measure nothing.
+        """
+        talker, cells = WebTalker(self._place.url), Cells(self._place)
         try:
-            person = Person(talker, self._plot.wishes[0], self._plot)
+            wish, rates = await first_unmet(cells, await cells.system(await self._web_bot()), self._plot)
+            rate = rates[wish.family]
+            self._show.line("wish", wish=wish.words, rate=rate)
+            person = Person(talker, wish, self._plot)
             await talker.arrive()
             await allow(talker, Purpose.MEMORY)
             await person.teach_by_writing()
             held = 0
             for question in self._plot.held_out[:MEMORY_PROMPTS]:
                 await person.new_conversation()
-                held += person.wish.holds((await person.ask(question)).text)
+                held += wish.holds((await person.ask(question)).text)
         finally:
-            await talker.close()
-        return [MEMORY.figure(held / MEMORY_PROMPTS, MEMORY_PROMPTS, {"wish": person.wish.words, "held": held})]
+            await asyncio.gather(talker.close(), cells.close())
+        shown: dict[str, object] = {"wish": wish.words, "base_rate": rate, "base_rates": rates, "held": held}
+        return [MEMORY.figure(held / MEMORY_PROMPTS, MEMORY_PROMPTS, shown)]
+
+    async def _web_bot(self) -> UUID:
+        connection = await asyncpg.connect(self._place.database_url, timeout=10)
+        try:
+            return UUID(str(await connection.fetchval("select id from bots where channel = 'web'")))
+        finally:
+            await connection.close()
 
     async def _gateway(self) -> list[Figure]:
         process = psutil.Process(_pid(self._place.home))

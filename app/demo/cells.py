@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.clients.vllm import VllmClient
+from app.demo.generate import Plot, Wish
 from app.demo.installation import DemoError, Installation
-from app.demo.report import Cell
+from app.demo.report import HIGHEST_BASE_RATE, Cell
 from app.domain.memory import MemoryLine, in_prompt
 from app.domain.profiles import profile
 from app.domain.prompt import build
@@ -109,6 +110,20 @@ class Cells:
                 return await self.model.complete(served.model, messages, self._sampling, salt=served.salt)
 
         return list(await asyncio.gather(*(one(served, prompt) for served, prompt in asked)))
+
+
+async def first_unmet(cells: Cells, system: str, drawn: Plot) -> tuple[Wish, dict[str, float]]:
+    """Return the first wish that the base does not meet by itself, and how often it meets each, by family.
+
+    Raises:
+        DemoError: it meets them all.
+    """
+    judges = {wish.family: wish.holds for wish in drawn.wishes}
+    rates = await cells.rates(cells.plain(system), drawn.calibration, judges)
+    wish = next((w for w in drawn.wishes if rates[w.family] < HIGHEST_BASE_RATE), None)
+    if wish is None:
+        raise DemoError("the base meets every wish of this seed by itself; take another seed")
+    return wish, rates
 
 
 def _cell(name: str, done: Sequence[Completion], holds: Judge) -> Cell:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from app.demo import talk_telegram
 from app.demo.generate import Plot, plot
-from app.demo.installation import DemoError, Installation, own, running
+from app.demo.installation import COOLDOWN, DemoError, Installation, own, running
 from app.demo.report import Report, problems
 from app.demo.road import Road, stage
 from app.demo.show import Show
@@ -111,6 +111,7 @@ async def _go(arguments: argparse.Namespace, drawn: Plot, report: Report, show: 
             else:
                 reach = talk_telegram.settings(server) if server else {}
                 place = await stack.enter_async_context(own(arguments.home, reach))
+                report.changed = dict(COOLDOWN)
             now.n = PARTS
         learner = await stack.enter_async_context(
             _talker("telegram" if channel == "telegram" else "web", place, server, "Ann")

@@ -83,7 +83,7 @@ async def own(folder: Path | None, more: Mapping[str, str]) -> AsyncIterator[Ins
     Raises:
         PartError: it did not come up; the message holds its last line.
     """
-    _forget_settings()
+    forget_settings()
     root = folder or Path(tempfile.mkdtemp(prefix="mentee-demo-"))
     home = Home(root.resolve())
     home.create()
@@ -205,7 +205,7 @@ def _addresses(env: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _forget_settings() -> None:
+def forget_settings() -> None:
     """Take every setting of the caller out of this process, so that none reaches the installation."""
     names = {name.upper() for name in Settings.model_fields}
     for name in [name for name in os.environ if name.upper() in names or name.upper().startswith("LADDER_")]:

@@ -88,6 +88,8 @@ class Report:
 
     seed: int
     wish: str = ""
+    changed: dict[str, str] = field(default_factory=dict)
+    """Settings of the installation that are not the defaults, by their names in `.env.example`."""
     stages: dict[str, Stage] = field(default_factory=dict)
     cells: dict[str, Cell] = field(default_factory=dict)
     gates: list[dict[str, object]] = field(default_factory=list)
@@ -100,6 +102,7 @@ class Report:
         return {
             "seed": self.seed,
             "wish": self.wish,
+            "changed": self.changed,
             "passed": not problems(self),
             "problems": problems(self),
             "error": self.error,

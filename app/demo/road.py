@@ -13,11 +13,11 @@ from typing import Any
 from uuid import UUID
 
 from app.demo import bad, traces
-from app.demo.cells import Cells, Served
+from app.demo.cells import Cells, Served, first_unmet
 from app.demo.generate import Plot, Wish, normal, overlaps
 from app.demo.installation import DemoError, Installation
 from app.demo.person import Person, Story, allow
-from app.demo.report import HIGHEST_BASE_RATE, Report, Stage, identical
+from app.demo.report import Report, Stage, identical
 from app.demo.show import Show
 from app.demo.talk import Heard, Talker, after, ask, newest, wait_for
 from app.demo.talk_web import WebTalker
@@ -75,11 +75,7 @@ class Road:
         async with self._stage("base_rate") as now:
             bot_id = await self._watch.value("select id from bots where channel = 'web'")
             self._system = await self._cells.system(bot_id)
-            judges = {wish.family: wish.holds for wish in self._plot.wishes}
-            rates = await self._cells.rates(self._cells.plain(self._system), self._plot.calibration, judges)
-            wish = next((w for w in self._plot.wishes if rates[w.family] < HIGHEST_BASE_RATE), None)
-            if wish is None:
-                raise DemoError("the base meets every wish of this seed by itself; take another seed")
+            wish, rates = await first_unmet(self._cells, self._system, self._plot)
             self._wish, self._report.wish = wish, wish.words
             now.n, now.figures = len(self._plot.calibration), {"rates": rates, "family": wish.family}
             self._show.line("wish", wish=wish.words, rate=rates[wish.family])

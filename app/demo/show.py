@@ -46,6 +46,8 @@ class Show(Lines):
         for stage in report.stages.values():
             mark = "✓" if stage.ok else "✗"
             self.print(f"  {mark} {self.texts.say(f'stage.{stage.name}'):44} n={stage.n:<4} {stage.seconds:7.1f} s")
+        for name, value in report.changed.items():
+            self.line(f"changed.{name}", value=value)
         self.print("")
         self.cells(report)
         self._verdict(report)

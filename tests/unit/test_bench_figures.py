@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from app.bench import cli
 from app.bench.figures import Figure, median, quantile, ratio
+from app.bench.install import INSTALL
 from app.bench.road import FIGURES
 from app.bench.show import FOLDER, Show
 from app.bench.webhook import RATE, _steady
@@ -74,16 +75,17 @@ async def test_an_update_counts_from_its_own_moment() -> None:
 def test_every_figure_has_its_line_in_both_languages(language: str) -> None:
     out = io.StringIO()
     show = Show(language, out)
-    for wanted in FIGURES:
+    for wanted in (*FIGURES, INSTALL):
         for value in (wanted.reach, None):
             show.figure(wanted.figure(value, 3, {}))
     lines = out.getvalue().splitlines()
-    assert len(lines) == 2 * len(FIGURES)
+    assert len(lines) == 2 * (len(FIGURES) + 1)
     assert lines[0].count("≤ 1.15") == 1
-    assert sum(catalogue(language, FOLDER)["verdict.unmeasured"] in line for line in lines) == len(FIGURES)
+    assert sum(catalogue(language, FOLDER)["verdict.unmeasured"] in line for line in lines) == len(FIGURES) + 1
     assert catalogue("en", FOLDER).keys() == catalogue("ko", FOLDER).keys()
 
 
 def test_benches_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([]) == 0
-    assert "mentee bench road" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert [f"mentee bench {name} " in said for name in cli.BENCHES] == [True, True]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from app.demo.installation import COOLDOWN
 from app.demo.report import CELLS, STAGES, Cell, Report, Stage, compare, comparisons, problems
 from app.demo.show import FOLDER, Show
 from app.embedded.messages import catalogue
@@ -89,3 +90,12 @@ def test_the_report_is_json_and_prints_every_problem_in_both_languages() -> None
         Show(language, proof).report(_proof())
         assert "✗" not in proof.getvalue()
         assert {f"stage.{name}" for name in STAGES} <= catalogue(language, FOLDER).keys()
+
+
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_the_table_says_what_is_not_as_installed(language: str) -> None:
+    report, out = _proof(), io.StringIO()
+    report.changed = dict(COOLDOWN)
+    Show(language, out).report(report)
+    assert "LADDER_TRAIN_COOLDOWN_S=0" in out.getvalue()
+    assert report.document()["changed"] == {"LADDER_TRAIN_COOLDOWN_S": "0"}
