@@ -67,8 +67,8 @@ class Dialogue:
             return
         async with self._parts.store.begin() as tx:
             room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
-        if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent):
-            await self._give_up(room, work)
+        if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent | PressEvent):
+            await self._give_up(room, event, work)
         else:
             await self._lead(room, event, work)
         self._parts.due.set()
@@ -103,14 +103,18 @@ class Dialogue:
         async with self._parts.store.begin() as tx:
             return await choices.chosen(tx, room, event)
 
-    async def _give_up(self, room: Room, work: Work) -> None:
-        """Say honestly, in place of the last try, that a message could not be handled."""
-        sorry = room.say("busy_failed")
+    async def _give_up(self, room: Room, event: AnyEvent, work: Work) -> None:
+        """Say honestly, in place of the last try, that a message or a button could not be handled.
+
+        In a group only where a reply was begun: who pressed there may have no part in it.
+        """
+        pressed = isinstance(event, PressEvent)
+        sorry = room.say("press_failed" if pressed else "busy_failed")
         async with self._parts.store.begin() as tx:
             turn = await turns.of_update(tx, work.claimed.id)
             if turn and await turns.finish(tx, turn.id, Outcome("failed", failure="gave_up")):
                 await outbox.put_part(tx, room.chat.id, turn.id, 0, Content(sorry))
-            else:
+            elif room.chat.private or not pressed:
                 await room.tell(tx, sorry)
             await work.done(tx, "dead", "gave_up")
         log.warning("event:update:given_up", inbox=work.claimed.id)
