@@ -165,4 +165,6 @@ async def _live_key(tx: Tx, step: Step) -> str:
         return "learning_paused"
     if step.state == "queued":
         return "learning_no_server" if step.progress.get("waiting") == "no_server" else "learning_queued"
+    if step.kind == "train" and not step.progress.get("of"):
+        return "learning_starting"  # the base is still being loaded
     return _BY_STAGE[step.kind]

@@ -177,6 +177,12 @@ async def test_graduation_queues_one_training_and_says_how_far_it_is(learner: Le
     assert found.lines[0].figures.uses == 9
     assert found.sentence("ko") != found.sentence("en")
     assert decisions == ["stable_and_used"]
+    shown = []
+    for figures in ("{}", '{"step": 0, "of": 0}', '{"step": 3, "of": 14}'):
+        async with learner.store.begin() as tx:
+            await tx.execute(text("update jobs set state = 'running', progress = cast(:p as jsonb)"), {"p": figures})
+            shown.append((await learn.progress(tx, who.person_id, learner.settings)).key)
+    assert shown == ["learning_starting", "learning_starting", "learning_training"]
 
 
 @pytest.mark.parametrize(
