@@ -9,9 +9,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+from app.domain.profiles import LINEAR_TARGETS
 from app.errors import ArtifactError
 from learner.tensors import TensorFile
-from learner.types import LINEAR_TARGETS, Scope
+from learner.types import Scope
 
 CONFIG, WEIGHTS, STABLE = "adapter_config.json", "adapter_model.safetensors", "STABLE"
 NAME = re.compile(r"(person|global)-[0-9a-f]{12}")

@@ -13,8 +13,6 @@ ItemKind = Literal["prompt", "example", "memory", "feedback"]
 Scope = Literal["person", "global"]
 Precision = Literal["float32", "lower"]
 
-LINEAR_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
 
 def shared_start(one: tuple[int, ...], other: tuple[int, ...]) -> int:
     """Return how many tokens two replies share from their beginning."""

@@ -12,13 +12,12 @@ from uuid import uuid4
 import numpy as np
 from safetensors.numpy import save_file
 
+from app.domain.profiles import CACHED_ADAPTERS
 from app.errors import ModelUnavailableError
 from app.ports import Model
 from learner.durable import unwritten
 from learner.serve.probe import shapes
 
-CACHED = 64
-"""Adapters that a server of ours keeps in memory (`--max-cpu-loras`)."""
 _MODULE = "self_attn.q_proj"
 
 
@@ -36,7 +35,7 @@ async def evict(model: Model, names: tuple[str, ...], model_dir: Path, workdir: 
     if not names:
         return 0
     filler = str(_filler(workdir / "filler", model_dir))
-    for _ in range(CACHED):
+    for _ in range(CACHED_ADAPTERS):
         name = f"mentee-filler-{uuid4().hex[:12]}"
         await model.load_adapter(name, filler)
         await model.unload_adapter(name)

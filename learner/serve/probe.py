@@ -21,12 +21,13 @@ from uuid import uuid4
 import numpy as np
 from safetensors.numpy import save_file
 
+from app.domain.profiles import LINEAR_TARGETS
 from app.domain.prompt import ChatMessage
 from app.errors import ArtifactError, ModelError, ModelUnavailableError
 from app.ports import Model, Sampling
 from learner.durable import unwritten
 from learner.serve.bring_up import load_folder
-from learner.types import LINEAR_TARGETS, Precision, shared_start
+from learner.types import Precision, shared_start
 
 RANK = 4
 ALPHA = 16

@@ -15,10 +15,10 @@ from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dic
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from app.domain.profiles import LINEAR_TARGETS
 from app.errors import ArtifactError, InvalidInputError
 from learner.train.batch import Batch
 from learner.train.render import Renderer
-from learner.types import LINEAR_TARGETS
 
 
 def lora_config(rank: int, alpha: int, targets: Sequence[str] = LINEAR_TARGETS) -> LoraConfig:

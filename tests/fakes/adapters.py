@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from app.domain.profiles import LINEAR_TARGETS
 from learner.artifacts import AdapterInfo, Lineage, Tensors, write_adapter
-from learner.types import LINEAR_TARGETS, BaseIdentity, ChatMessage, Scope
+from learner.types import BaseIdentity, ChatMessage, Scope
 
 TINY_BASE = BaseIdentity("tiny", "r1", "t" * 64, "c" * 64)
 _MLP = {"gate_proj", "up_proj", "down_proj"}

@@ -10,11 +10,11 @@ from sqlalchemy import text
 
 from app.domain.consent import Purpose
 from app.domain.outgoing import Content
+from app.domain.profiles import CACHED_ADAPTERS
 from app.errors import InvalidInputError, NotFoundError
 from app.services.forget import forget_person, preview, receipt, withdraw
 from app.store import Store, jobs, outbox, releases
 from app.store.jobs import Work
-from learner.serve.evict import CACHED
 from learner.tasks.context import Learner
 from learner.tasks.run import handle
 from tests.fakes.model import ModelServer
@@ -142,7 +142,7 @@ async def test_a_planted_string_is_nowhere_after_forgetting_everything(
     assert await everywhere(learner.store, str(who.person_id)) == []
     assert in_files(learner.places.home, CANARY) == []
     assert not any(name.startswith("person-") for name in model.adapters.loaded)
-    assert sum(name.startswith("mentee-filler-") for name in model.adapters.unloads) == CACHED
+    assert sum(name.startswith("mentee-filler-") for name in model.adapters.unloads) == CACHED_ADAPTERS
     found = await receipt(learner.store, given.code)
     assert (found.state, found.summary["weights_evicted"]) == ("done", 1)
     assert CANARY not in "".join(capfd.readouterr())
