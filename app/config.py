@@ -6,6 +6,7 @@ what to set; values of secrets are never printed.
 
 import re
 from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal, Self
 
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import ConfigError
 
+Network = IPv4Network | IPv6Network
 LADDER_PREFIX = "LADDER_"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _TELEGRAM_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
@@ -46,6 +48,7 @@ class Settings(BaseSettings):
     mentee_host: str = Field("127.0.0.1", description="address the gateway listens on")
     mentee_port: int = Field(8080, ge=1, le=65535, description="port of web chat and panel")
     public_url: str | None = Field(None, description="address under which people reach the gateway (https://...)")
+    trusted_proxies: str | None = Field(None, description="addresses or networks of our own proxies, by commas")
     mentee_secret: SecretStr | None = Field(None, description="key for dedupe and tokens; made at first start if unset")
     language: Literal["en", "ko"] = Field("en", description="language where nothing else tells")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -98,6 +101,16 @@ class Settings(BaseSettings):
         # LANGUAGE is also gettext's list of locales ("ko_KR:en"), set on many desktops: its first language counts.
         first = str(value).split(":")[0][:2].lower()
         return first if first in {"en", "ko"} else "en"
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, proxies: str | None) -> str | None:
+        try:
+            networks(proxies)
+        except ValueError as error:
+            message = "name addresses or networks, as in 127.0.0.1,10.0.0.0/8"
+            raise ValueError(message) from error
+        return proxies
 
     @field_validator("telegram_bot_token")
     @classmethod
@@ -163,9 +176,19 @@ class Settings(BaseSettings):
         return self.mentee_host not in LOOPBACK or self.public_url is not None
 
     @property
+    def proxies(self) -> tuple[Network, ...]:
+        """The networks whose word about a client's address counts."""
+        return networks(self.trusted_proxies)
+
+    @property
     def address(self) -> str:
         """Where people reach the gateway: its public address, else the one on this machine."""
         return (self.public_url or f"http://127.0.0.1:{self.mentee_port}").rstrip("/")
+
+
+def networks(listed: str | None) -> tuple[Network, ...]:
+    """Return the networks in a list by commas; an address is the smallest one. Raises `ValueError`."""
+    return tuple(ip_network(one.strip()) for one in (listed or "").split(",") if one.strip())
 
 
 @lru_cache

@@ -161,7 +161,9 @@ async def build(settings: Settings) -> Gateway:
     wake = relay(store)
     parts = GatewayParts(store, model, wake, telegram, whatsapp)
     started = Started()
-    app = _application(store, parts, started, chat_app, create_admin_app(store, acts, parts, settings), telegram)
+    app = _application(
+        settings, store, parts, started, chat_app, create_admin_app(store, acts, parts, settings), telegram
+    )
     for path, handler in whatsapp.routes.items() if whatsapp else ():
         app.router.add_post(path, handler)
     return Gateway(
@@ -211,6 +213,7 @@ def _dialogue_parts(
 
 
 def _application(
+    settings: Settings,
     store: Store,
     parts: GatewayParts,
     started: Started,
@@ -219,7 +222,7 @@ def _application(
     telegram: TelegramPart | None,
 ) -> web.Application:
     app = web.Application(client_max_size=MAX_BODY)
-    install(app)
+    install(app, settings.proxies)
     add_health_routes(app, parts, started)
     add_receipt_route(app, store)
     app.add_subapp("/chat", chat)

@@ -5,15 +5,18 @@ id; the log gets the error's type and place. Knows no route and no table.
 """
 
 import secrets
+from collections.abc import Sequence
 from html import escape
 from http import HTTPStatus
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from app.config import Network
 from app.domain import messages
 from app.errors import MenteeError
 from app.telemetry import Log
+from app.web.proxies import true_remotes
 
 REQUEST_ID = web.RequestKey("request_id", str)
 
@@ -35,9 +38,13 @@ HEADERS = {
 _log = Log(__name__)
 
 
-def install(app: web.Application) -> None:
-    """Give `app` and all below it request ids, the error boundary and security headers; call before its start."""
+def install(app: web.Application, proxies: Sequence[Network] = ()) -> None:
+    """Give `app` and all below it request ids, true addresses, the error boundary and security headers.
+
+    Call it before the start. `proxies` are the networks whose word about a client's address counts.
+    """
     app.middlewares.append(request_ids)
+    app.middlewares.append(true_remotes(proxies))
     app.middlewares.append(errors)
     app.on_response_prepare.append(security_headers)
 

@@ -25,6 +25,7 @@ from app.errors import (
     UnauthenticatedError,
 )
 from app.store import Store, webchat
+from app.web import middleware
 from bots.web.context import CONTEXT
 
 MAX_BODY = 256 * 1024
@@ -38,15 +39,7 @@ CSP = (
     "manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; object-src 'none'; "
     "require-trusted-types-for 'script'; trusted-types mentee"
 )
-HEADERS = {
-    "Content-Security-Policy": CSP,
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
+HEADERS = middleware.HEADERS | {"Content-Security-Policy": CSP}
 
 
 class TooLargeError(InvalidInputError):
