@@ -6,6 +6,8 @@ Knows nothing of a platform's wire format: a channel's `parse` turns raw bytes i
 from dataclasses import dataclass, field
 from typing import Literal
 
+STOPPING = frozenset({"stop", "cancel"})
+"""Commands that end a reply while it is written; they overtake it."""
 ChatKind = Literal["private", "group", "channel"]
 
 

@@ -1,14 +1,15 @@
 """Makes raw updates of an update's bytes: the keys by which a repeat is known, and the lane in which it is handled.
 
 Repeats come under the same update id, and also wrapped anew with the message's own ids (same chat, message and edit date),
-so messages, edits and presses carry both. Lanes: a chat's topic in order; votes (most presses, reactions) and `/stop`
-apart, because they must not wait behind a reply that is being written. Never raises: what cannot be read has the SHA-256 of its
+so messages, edits and presses carry both. Lanes: a chat's topic in order; votes (most presses, reactions) and what
+stops apart, because they must not wait behind a reply that is being written. Never raises: what cannot be read has the SHA-256 of its
 bytes as its key and goes to the quarantine lane.
 """
 
 import hashlib
 from collections.abc import Iterator
 
+from app.domain.event import STOPPING
 from app.domain.press import overtakes
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
@@ -90,7 +91,7 @@ def _chat(parent: Json) -> int:
 
 def _is_stop(message: Json) -> bool:
     command = command_in(words_of(message))
-    return command is not None and command.name == "stop"
+    return command is not None and command.name in STOPPING
 
 
 def _moment(update: Json) -> int:

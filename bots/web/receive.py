@@ -12,6 +12,7 @@ from uuid import UUID
 
 from aiohttp import web
 
+from app.domain.event import STOPPING
 from app.domain.messages import pick
 from app.domain.press import overtakes
 from app.errors import InvalidInputError
@@ -20,8 +21,6 @@ from bots.base import RawUpdate
 from bots.web import body as form
 from bots.web.context import CONTEXT
 
-STOP = "stop"
-
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "message": ("text",),
     "command": ("command", "text"),
@@ -29,7 +28,7 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "correction": ("text", "reply_to"),
 }
 _COMMAND = re.compile(r"[a-z_]{1,32}")
-_STOP_WORDS = re.compile(rf"\s*/{STOP}\s*", re.IGNORECASE)
+_STOP_WORDS = re.compile(rf"\s*/({'|'.join(sorted(STOPPING))})\s*", re.IGNORECASE)
 MESSAGE_ID_CHARS = 64
 PRESS_CHARS = 64
 
@@ -107,9 +106,9 @@ def lanes(visitor: Visitor) -> tuple[str, str]:
 
 
 def lane_of(visitor: Visitor, update: Mapping[str, str]) -> str:
-    """Return the lane of an update: /stop and most buttons overtake a reply that is still being written."""
+    """Return the lane of an update: what stops and most buttons overtake a reply that is still being written."""
     in_order, now = lanes(visitor)
     if update["kind"] == "press":
         return now if overtakes(update["data"]) else in_order
-    stops = update.get("command") == STOP or _STOP_WORDS.fullmatch(update.get("text", ""))
+    stops = update.get("command") in STOPPING or _STOP_WORDS.fullmatch(update.get("text", ""))
     return now if stops else in_order

@@ -1,19 +1,21 @@
 """Makes raw updates of Twilio's forms: the keys by which a repeat is known, and the lane in which it is handled.
 
 A message repeats under its MessageSid, a request under its idempotency token; a failed delivery under its message and
-status. What comes from one address is one lane; votes by button and `/stop` overtake. Every lane names the address, by
+status. What comes from one address is one lane; votes by button and what stops overtake. Every lane names the address, by
 which its updates are found when a person is forgotten. What cannot be read has the SHA-256 of its bytes as its key and goes
 to the quarantine lane.
 """
 
 import hashlib
 
+from app.domain.event import STOPPING
 from app.domain.press import overtakes
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
 from bots.whatsapp.form import Form, address, field, maybe, read_form
 
 QUARANTINE_LANE = "quarantine"
+_STOPS = frozenset(f"/{name}" for name in STOPPING)
 FAILED = frozenset({"failed", "undelivered"})
 
 
@@ -49,7 +51,7 @@ def _lane(form: Form) -> str:
     payload = maybe(form, "ButtonPayload")
     if payload and overtakes(payload):
         return f"votes:{who}"
-    return f"stop:{who}" if (maybe(form, "Body") or "").lower() == "/stop" else who
+    return f"stop:{who}" if (maybe(form, "Body") or "").lower() in _STOPS else who
 
 
 def _unreadable(body: bytes) -> RawUpdate:

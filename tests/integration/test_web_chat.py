@@ -445,6 +445,8 @@ LANES: list[tuple[dict[str, str], bool]] = [
     ({"kind": "message", "text": "hello"}, False),
     ({"kind": "message", "text": "/stop"}, True),
     ({"kind": "command", "command": "stop"}, True),
+    ({"kind": "message", "text": " /Cancel"}, True),
+    ({"kind": "command", "command": "cancel"}, True),
     ({"kind": "command", "command": "new"}, False),
     ({"kind": "press", "data": "v:abc:u"}, True),
     ({"kind": "press", "data": "s:memory:1"}, True),
