@@ -62,6 +62,10 @@ class Channel(Protocol):
         """Return `": <address>"` of the private chat with this bot, or `""` where there is none to give."""
         ...
 
+    def own_notice(self, language: str) -> str | None:
+        """Return the words about consent that this channel shows by itself; None where the dialogue's own are sent."""
+        ...
+
     async def typing(self, chat: ChatAddress) -> None:
         """Show that an answer is on its way; failure does not matter and is swallowed by the channel."""
         ...

@@ -6,7 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Self
 
-NOTICE_VERSION = "1"
+NOTICE_VERSION = "2"
+"""Raised whenever the words say something else about what is read, kept or trained."""
 
 
 class Purpose(StrEnum):

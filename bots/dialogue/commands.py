@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from app.domain.consent import Purpose
-from app.domain.event import MessageEvent
+from app.domain.event import STOPPING, MessageEvent
 from app.domain.messages import LANGUAGES
 from app.domain.messages import text as say
 from app.services.lanes import Work
@@ -57,8 +57,8 @@ async def _new(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
     await room.tell(tx, room.say("new_session"))
 
 
-async def _privacy(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
-    await room.tell(tx, consent.privacy(room))
+async def _privacy(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
+    await room.tell(tx, consent.privacy(parts, room))
 
 
 async def _learn(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
@@ -141,7 +141,6 @@ QUICK: dict[str, Callable[[Tx, Parts, Room, MessageEvent], Awaitable[None]]] = {
 }
 SLOW: dict[str, Callable[[Parts, Room, Work], Awaitable[None]]] = {
     "retry": _retry,
-    "stop": _stop,
-    "cancel": _stop,
+    **dict.fromkeys(STOPPING, _stop),
 }
 PERSONAL = frozenset({"privacy", "learn", "memory", "undo", "forget", "export", "whoami", "language"})

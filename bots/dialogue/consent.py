@@ -11,9 +11,15 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
 
-def switches(room: Room) -> tuple[tuple[Button, ...], ...]:
+def asked(parts: Parts, room: Room) -> tuple[Purpose, ...]:
+    """Return what is asked here: what this channel may serve, and an outside judge only where there is one."""
+    usable_here = (purpose for purpose in OPTIONAL if usable(room.channel.name, purpose))
+    return tuple(p for p in usable_here if p is not Purpose.OUTSIDE_JUDGE or parts.judge is not None)
+
+
+def switches(parts: Parts, room: Room) -> tuple[tuple[Button, ...], ...]:
     """Return one button per purpose, marked with what is allowed now; pressing it changes that."""
-    return tuple((_switch(room, purpose),) for purpose in OPTIONAL if usable(room.channel.name, purpose))
+    return tuple((_switch(room, purpose),) for purpose in asked(parts, room))
 
 
 def _switch(room: Room, purpose: Purpose) -> Button:
@@ -22,14 +28,24 @@ def _switch(room: Room, purpose: Purpose) -> Button:
     return Button(label, Press("s", purpose.value, "0" if on else "1").data())
 
 
-def notice(room: Room) -> Content:
+def notice(parts: Parts, room: Room) -> Content:
     """Return the consent notice with its switches."""
-    return Content(room.say("consent_notice"), switches(room))
+    return Content(_words(parts, room), switches(parts, room))
 
 
-def privacy(room: Room) -> Content:
-    """Return the privacy notice of this bot with the switches."""
-    return Content(room.say("privacy", notice=room.identity.privacy_notice), switches(room))
+def privacy(parts: Parts, room: Room) -> Content:
+    """Return the privacy notice of this bot with what each switch means."""
+    text = room.say("privacy", notice=room.identity.privacy_notice, purposes=_purposes(parts, room))
+    return Content(text, switches(parts, room))
+
+
+def _words(parts: Parts, room: Room) -> str:
+    return room.say("consent_notice", purposes=_purposes(parts, room))
+
+
+def _purposes(parts: Parts, room: Room) -> str:
+    names = (f"consent_{purpose.value}" for purpose in asked(parts, room))
+    return "\n".join(f"**{room.say(name)}**: {room.say(f'{name}_more')}" for name in names)
 
 
 def purpose_of(name: str) -> Purpose:
@@ -57,7 +73,7 @@ async def switch(tx: Tx, parts: Parts, room: Room, purpose: Purpose, allow: str,
         room.person_id,
         purpose,
         event,
-        notice=room.say("consent_notice"),
+        notice=room.channel.own_notice(room.language) or _words(parts, room),
         language=room.language,
         channel=room.channel.name,
         evidence=evidence,
@@ -67,11 +83,11 @@ async def switch(tx: Tx, parts: Parts, room: Room, purpose: Purpose, allow: str,
     return replace(room, consents=(await people.consents(tx, room.person_id)).on(room.channel.name))
 
 
-async def refresh(tx: Tx, room: Room, message_id: str | None) -> bool:
+async def refresh(tx: Tx, parts: Parts, room: Room, message_id: str | None) -> bool:
     """Redraw the switches under the message they were pressed on; False when it is not known."""
     if message_id is None:
         return False
     shown = await outbox.content_of(tx, room.chat.id, message_id)
     if shown is None:
         return False
-    return await outbox.replace(tx, room.chat.id, message_id, Content(shown.text, switches(room)))
+    return await outbox.replace(tx, room.chat.id, message_id, Content(shown.text, switches(parts, room)))

@@ -126,7 +126,8 @@ def _nothing_learnt(room: Room, judged: Judged, words: str) -> Content:
         FeedbackClass.TOPIC_CHANGE: "topic_changed",
     }
     if judged.decision.rung is Rung.EVALUATION:
-        return Content(room.say("kept_as_fact_correction"))
+        seen = room.allows(Purpose.HUMAN_REVIEW)
+        return Content(room.say("kept_as_fact_correction" if seen else "kept_as_fact_unseen"))
     return Content(room.say(keys.get(judged.classification.kind, "kept_as_case")))
 
 
@@ -170,6 +171,7 @@ async def settle(tx: Tx, parts: Parts, room: Room, rewrite_id: UUID, choice: str
     given = await feedback.access(tx, room.person_id, rewrite.feedback_id)
     line = await line_of(tx, room, given.id, given.text or "")
     if line is None:
+        await room.tell(tx, room.say("line_gone"))
         return
     turn = await turns.access_turn(tx, room.person_id, given.turn_id)
     if choice == "n":

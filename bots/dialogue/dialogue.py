@@ -1,6 +1,7 @@
 """The handler of one stored update: parse, resolve, lead each event to its place, end the update with its effects."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
 from app.domain.event import (
@@ -62,6 +63,9 @@ class Dialogue:
             await self._membership(work.claimed.bot_id, event)
             return
         reason = "nobody" if event.sender.external_id is None else "overheard" if _overheard(event) else None
+        if isinstance(event, ReactionEvent) and not reason:
+            found = await self._in_its_topic(work.claimed.bot_id, event)
+            event, reason = found or event, None if found else "no_reply_to_them"
         if reason:
             log.info("event:rule:ignored", reason=reason, inbox=work.claimed.id)
             return
@@ -118,6 +122,16 @@ class Dialogue:
                 await room.tell(tx, sorry)
             await work.done(tx, "dead", "gave_up")
         log.warning("event:update:given_up", inbox=work.claimed.id)
+
+    async def _in_its_topic(self, bot_id: UUID, event: ReactionEvent) -> ReactionEvent | None:
+        """Return a reaction with the topic of its message, which no update tells; None unless it is on a reply to its sender.
+
+        Others who react become nobody's acquaintance by that.
+        """
+        chat, sender = event.chat, str(event.sender.external_id)
+        async with self._parts.store.begin() as tx:
+            topic = await turns.topic_of_reply(tx, bot_id, chat.external_id, event.message_id, sender)
+        return None if topic is None else replace(event, chat=replace(chat, thread=topic))
 
     async def _reaction(self, room: Room, event: ReactionEvent, work: Work) -> None:
         async with self._parts.store.begin() as tx:

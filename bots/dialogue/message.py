@@ -12,7 +12,7 @@ from app.services.converse import Request
 from app.services.feedback import Said
 from app.services.lanes import Work
 from app.store import Tx, feedback, people, turns
-from bots.dialogue import commands, consent, correction, voting
+from bots.dialogue import commands, consent, correction, media, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, session_of
 
@@ -42,7 +42,7 @@ async def _greet(tx: Tx, parts: Parts, room: Room) -> None:
     if not room.first_time or not await people.set_asked_consent(tx, room.person_id):
         return
     await commands.welcome(tx, parts, room)
-    await room.tell(tx, consent.notice(room))
+    await room.tell(tx, consent.notice(parts, room))
 
 
 async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> bool:
@@ -56,7 +56,10 @@ async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: Message
         return False
     thumb = THUMBS.get(text.strip().rstrip("\ufe0f🏻🏼🏽🏾🏿"))
     if thumb and (turn := await _thumbed(tx, room, event)):
-        await voting.vote(tx, room, turn, thumb, "words")
+        if voting.votable(room, turn):
+            await voting.vote(tx, room, turn, thumb, "words")
+        else:
+            await room.tell(tx, room.say("vote_without_reply"))
         await work.done(tx)
         return True
     waiting = room.chat.awaiting
@@ -72,7 +75,9 @@ def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | 
     if event.command:
         return None
     if is_blank(text):
-        return room.say("cannot_read_media", media=event.media) if event.media else room.say("no_words")
+        return (
+            room.say("cannot_read_media", media=media.named(room, event.media)) if event.media else room.say("no_words")
+        )
     limit = parts.settings.max_input_chars
     return room.say("too_long", length=len(text), limit=limit) if len(text) > limit else None
 

@@ -17,7 +17,7 @@ async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
 
     Only the person who was answered may vote.
     """
-    if turn.person_id != room.person_id or turn.state not in {"done", "stopped"}:
+    if not votable(room, turn):
         return
     if not await store_vote(tx, turn, room.person_id, value, source):
         return
@@ -26,6 +26,11 @@ async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
         await people.stop_awaiting(tx, room.chat.id, turn.id)
     if value < 0 and room.chat.private:
         await correction.ask_why(tx, room, turn)
+
+
+def votable(room: Room, turn: Turn) -> bool:
+    """Whether this person may vote on a turn: it was theirs, and it has a reply."""
+    return turn.person_id == room.person_id and turn.state in {"done", "stopped"}
 
 
 async def react(tx: Tx, room: Room, turn: Turn, emoji: frozenset[str]) -> None:

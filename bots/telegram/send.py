@@ -110,6 +110,9 @@ class TelegramChannel:
     def private_link(self) -> str:
         return f": https://t.me/{self.me.username}"
 
+    def own_notice(self, language: str) -> str | None:  # noqa: ARG002 - the dialogue's words are sent
+        return None
+
     async def typing(self, chat: ChatAddress) -> None:
         thread = int(chat.thread) if chat.thread.isdecimal() else None
         if not self._open:

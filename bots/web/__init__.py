@@ -58,4 +58,4 @@ def create_web_chat(
             web.get(r"/api/files/{part:\d{1,18}}", read.file),
         ]
     )
-    return app, WebChannel(streams)
+    return app, WebChannel(streams, settings)

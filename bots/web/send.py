@@ -6,11 +6,13 @@ So sending means giving the part an id and telling open pages to look again; not
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
+from app.config import Settings
 from app.domain.event import AnyEvent, ChatAddress
 from app.domain.outgoing import Content
 from app.errors import RecipientGoneError
 from app.ports import Capabilities
 from app.services.stream import Item, Streams
+from bots.web.identity import notice
 from bots.web.parse import chat_of_press, parse
 
 MAX_CHARS = 100_000
@@ -24,8 +26,9 @@ class WebChannel:
         buttons=True, edits=True, reactions=False, typing=False, files=True, max_units=MAX_CHARS, live_edit_s=0.0
     )
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, settings: Settings) -> None:
         self._streams = streams
+        self._settings = settings
 
     def parse(self, body: bytes) -> Sequence[AnyEvent]:
         return [parse(body)]
@@ -42,6 +45,9 @@ class WebChannel:
 
     def private_link(self) -> str:
         return ""
+
+    def own_notice(self, language: str) -> str | None:
+        return notice(self._settings, language)
 
     async def typing(self, chat: ChatAddress) -> None:
         self._changed(chat)

@@ -112,6 +112,9 @@ class WhatsAppChannel:
     def private_link(self) -> str:
         return f": https://wa.me/{self._account.sender.removeprefix(ME).lstrip('+')}"
 
+    def own_notice(self, language: str) -> str | None:  # noqa: ARG002 - the dialogue's words are sent
+        return None
+
     async def typing(self, chat: ChatAddress) -> None:
         heard, now = self._heard.get(chat.external_id), time.monotonic()
         if self._client is None or heard is None or now - heard.typed_at < _TYPING_S:

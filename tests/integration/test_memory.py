@@ -126,7 +126,7 @@ async def test_one_tap_undoes_a_line(running: Road, remembering: Visitor, model:
     await remembering.say("I am allergic to nuts", reply_to=reply["message_id"])
     told = await remembering.told("I'll keep this in mind")
     await remembering.press(button(told, "Undo"), told["message_id"])
-    await remembering.told("Forgotten: “I am allergic to nuts”")
+    await remembering.told("I don't use this any more: “I am allergic to nuts”")
     await remembering.ask("Another one?")
     assert "allergic" not in model.calls[-1].messages[0]["content"]
     assert (await running.rows("select excluded from feedback"))[0]["excluded"] is True
@@ -286,7 +286,7 @@ async def test_no_example_is_awaited_for_a_line_that_is_gone(
     await awaiting_example(remembering, model)
     if way == "undo":
         await remembering.command("undo")
-        await remembering.told("Forgotten")
+        await remembering.told("I don't use this any more")
     elif way == "withdraw":
         await remembering.switch("memory", on=False)
     else:
@@ -304,7 +304,7 @@ async def test_a_rewrite_of_a_line_that_was_undone_teaches_nothing(
     await remembering.say(LINE)
     offered = await remembering.told("Did you mean like this?")
     await remembering.command("undo")
-    await remembering.told("Forgotten")
+    await remembering.told("I don't use this any more")
     await remembering.press(button(offered, "Like this"), offered["message_id"])
     await remembering.wait(lambda items: not [i for i in items if i.get("id") == offered["id"] and i["buttons"]])
     assert await running.rows("select 1 from examples") == []

@@ -179,3 +179,26 @@ async def test_a_reason_chosen_again_after_a_new_dislike_counts_again(running: R
     asked = await visitor.offered("What was wrong?", "Style")
     await visitor.press(button(asked, "Style"), asked["message_id"])
     await visitor.wait(lambda items: len([i for i in items if "Tell me in words" in i.get("plain", "")]) == 2)
+
+
+async def test_a_thumb_where_there_is_no_reply_is_not_answered_by_silence(
+    running: Road, visitor: Visitor, model: ModelServer
+) -> None:
+    model.next(faults.Refuse(500))
+    await visitor.say("anyone?")
+    await visitor.told("can't reach the model")
+    await visitor.say("👎")
+    await visitor.told("There is no reply of mine there to rate")
+    assert await running.rows("select 1 from votes") == []
+
+
+async def test_an_example_for_what_was_undone_is_not_answered_by_silence(running: Road, visitor: Visitor) -> None:
+    await visitor.allow("memory")
+    await dislike(visitor)
+    await visitor.say(LINE)
+    offered = await visitor.offered("Did you mean like this?", "Like this")
+    await visitor.command("undo")
+    await visitor.told("I don't use this any more")
+    await visitor.press(button(offered, "Like this"), offered["message_id"])
+    await visitor.told("I don't keep that in mind any more")
+    assert await running.rows("select 1 from examples") == []

@@ -33,7 +33,7 @@ async def test_a_refusal_excludes_and_can_be_taken_back(running: Road, visitor: 
 async def test_approval_never_readmits_what_its_person_took_back(running: Road, visitor: Visitor, store: Store) -> None:
     undo = await _correction(visitor)
     await visitor.press(undo)
-    await visitor.told("Forgotten")
+    await visitor.told("I don't use this any more")
     assert await _reviewed(running, store, "rejected") is True
     assert await _reviewed(running, store, "approved") is True
     assert [row["review_state"] for row in await running.rows("select review_state from feedback")] == ["new"]

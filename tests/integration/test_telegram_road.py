@@ -95,7 +95,7 @@ async def test_a_correction_by_replying_becomes_memory(telegram: Road, telegram_
     ann.say("Please always end with 'Cheers!'", reply_to=reply)
     kept = await until(telegram_server, ann, "I'll keep this in mind")
     ann.press(kept, label(kept, "Undo"))
-    await until(telegram_server, ann, "Forgotten")
+    await until(telegram_server, ann, "I don't use this any more")
     assert [m["state"] for m in await telegram.rows("select state from memory_lines")] == ["undone"]
 
 
@@ -343,6 +343,30 @@ async def test_a_heart_takes_no_vote_back_that_was_given_by_button(
     await until(telegram_server, ann, "You said: and go on")
     assert await telegram.rows("select 1 from inbox where state not in ('done')") == []
     assert [v["value"] for v in await telegram.rows("select value from votes")] == [1]
+
+
+async def test_a_reaction_in_a_topic_finds_its_turn_and_makes_nobody_known(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann, bob = telegram_server.user("Ann"), telegram_server.user("Bob")
+    group = telegram_server.group("Kitchen", ann, bob, forum=True)
+    group.promote_bot()
+    topic = group.topic("tea")
+    asked = ann.say(f"@{telegram_server.world.bot['username']} hello", group.chat, thread=topic)
+    await telegram_server.wait_for(lambda: any("hello" in m.text and m.buttons for m in group.chat.from_bot), 20)
+    reply = next(m for m in group.chat.from_bot if m.buttons)
+    bob.react(asked, "👍")
+    bob.react(reply, "👎")
+    ann.react(asked, "👎")
+    ann.react(reply, "👍")
+    async with asyncio.timeout(10):
+        while not (votes := await telegram.rows("select value from votes")):
+            await asyncio.sleep(0.05)
+    assert votes == [{"value": 1}]
+    group_chats = "select thread from chats where external_id = :id"
+    threads = {row["thread"] for row in await telegram.rows(group_chats, id=str(group.chat.chat_id))}
+    assert str(topic) in threads
+    assert len(await telegram.rows("select 1 from people")) == 1
 
 
 async def test_what_was_said_in_a_group_goes_with_its_session_whatever_anybody_allows(

@@ -162,7 +162,7 @@ async def test_a_blank_message_is_answered_with_a_sentence(whatsapp: Road, twili
     await ann.say("")
     await until(ann, "I only see spaces")
     await ann.send_picture()
-    await until(ann, "could not look at what you sent (image)")
+    await until(ann, "could not look at what you sent (a picture)")
     assert await count(whatsapp, "turns") == 0
 
 
@@ -192,7 +192,7 @@ async def test_a_correction_by_swipe_reply_becomes_memory_and_is_taken_back(
     assert "/1 Undo" in kept.body
     await settled(whatsapp)
     await ann.say("1", reply_to=kept)
-    await until(ann, "Forgotten")
+    await until(ann, "I don't use this any more")
     assert [m["state"] for m in await whatsapp.rows("select state from memory_lines")] == ["undone"]
 
 

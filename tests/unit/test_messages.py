@@ -2,6 +2,7 @@
 
 import string
 
+from app.admin.views import feedback as review
 from app.domain.messages import LANGUAGES, catalogue, pick, text
 
 
@@ -23,3 +24,16 @@ def test_sentences_take_the_same_values() -> None:
 def test_the_nearest_language_is_picked() -> None:
     assert [pick(tag) for tag in ("ko-KR", "KO", "en-GB", "fr", "", None)] == ["ko", "ko", "en", "en", "en", "en"]
     assert text("ko-KR", "memory_line", line="가") == "• 가"
+
+
+def test_what_reviewers_read_is_said_where_it_is_allowed() -> None:
+    """The panel shows the conversation around a feedback and all of memory: both channels' words say so."""
+    assert (review._BEFORE, review._AFTER) == (4, 1)
+    said = {
+        "en": ("feedback", "message and the reply", "four exchanges before and one after", "tried for it", "memory"),
+        "ko": ("피드백", "메시지와 답", "앞의 대화 네 번과 뒤의 대화 한 번", "다시 써 본 답", "기억하"),
+    }
+    for language, words in said.items():
+        for key in ("consent_human_review_more", "web.consent.human_review.more"):
+            for word in words:
+                assert word in catalogue(language)[key], (language, key, word)

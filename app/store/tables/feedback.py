@@ -113,7 +113,8 @@ memory_lines = Table(
     one_of("kind", "preference", "fact"),
     one_of("state", "active", "undone", "graduated", "replaced"),
     Index("ix_memory_lines_active", "person_id", postgresql_where=text("state = 'active'")),
-    comment="A preference or personal fact that one sentence can say, its use and its failures. Until undone or forgotten. Memory.",
+    comment="A preference or personal fact that one sentence can say, its use and its failures. Until forgotten: an `undone` one is "
+    "kept and not used. Memory.",
 )
 
 memory_events = Table(
