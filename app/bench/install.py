@@ -19,7 +19,7 @@ from pathlib import Path
 
 from app.bench.figures import Figure, Wanted
 from app.bench.streaming import Page, opened
-from app.demo.installation import ROOT, forget_settings
+from app.demo.installation import ROOT, callers_settings
 from app.domain.profiles import DEFAULT_PROFILE
 from app.embedded import vllm, workers
 from app.embedded.parts import LOOPBACK, die_with_parent, free_port
@@ -106,7 +106,6 @@ async def made(checkout: Path) -> AsyncIterator[Clone]:
     Raises:
         PartError: it cannot be cloned.
     """
-    forget_settings()
     root = Path(tempfile.mkdtemp(prefix="mentee-install-"))
     try:
         folder = root / "mentee"
@@ -145,8 +144,8 @@ async def _make_run(folder: Path, ports: Mapping[str, int]) -> asyncio.subproces
 
 
 def _plain_environment() -> dict[str, str]:
-    """Return the environment without what a virtual environment, another make or this program put into it."""
-    ours = {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"}
+    """Return the environment without settings of ours and without what a virtual environment or another make put there."""
+    ours = callers_settings() | {"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}
     inside = str(Path(sys.prefix) / "bin")
     path = os.pathsep.join(part for part in os.environ.get("PATH", "").split(os.pathsep) if part != inside)
     return {name: value for name, value in os.environ.items() if name not in ours} | {"PATH": path}

@@ -83,7 +83,7 @@ async def own(folder: Path | None, more: Mapping[str, str]) -> AsyncIterator[Ins
     Raises:
         PartError: it did not come up; the message holds its last line.
     """
-    forget_settings()
+    _forget_settings()
     root = folder or Path(tempfile.mkdtemp(prefix="mentee-demo-"))
     home = Home(root.resolve())
     home.create()
@@ -205,10 +205,15 @@ def _addresses(env: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def forget_settings() -> None:
-    """Take every setting of the caller out of this process, so that none reaches the installation."""
+def callers_settings() -> frozenset[str]:
+    """Return the variables of this process that are settings of ours; none of them may reach a new installation."""
     names = {name.upper() for name in Settings.model_fields}
-    for name in [name for name in os.environ if name.upper() in names or name.upper().startswith("LADDER_")]:
+    return frozenset(name for name in os.environ if name.upper() in names or name.upper().startswith("LADDER_"))
+
+
+def _forget_settings() -> None:
+    """Take them out of this process, which reads its settings too."""
+    for name in callers_settings():
         del os.environ[name]
 
 
