@@ -2,7 +2,7 @@
 
 A person's prompt is admitted when it was typed in a private chat, is their own words, and memory and personal training
 were allowed both when it was typed and now. A line is admitted unless its feedback was excluded or somebody else's
-words passed on, or the person went back on what was learnt from it. Texts are scrubbed afterwards, in `learner/dataset`.
+words passed on, though it be forgotten since, or the person went back on what was learnt from it. Texts are scrubbed afterwards, in `learner/dataset`.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,9 @@ from app.store.engine import Tx
 from app.store.tables.people import people
 
 WENT_BACK = "person_went_back"
+REFUSED_BEFORE = "refused_before"
+"""The rule under which a line stays out when the feedback that was refused goes with the chat."""
+KEPT_OUT = (WENT_BACK, REFUSED_BEFORE)
 MAX_PROMPTS = 200
 
 _ALLOWS = """coalesce((select e.event in ('given', 'renewed') from consent_events e
@@ -86,12 +89,14 @@ _PROMPTS = text(f"""
 
 _ALLOWED = text(f"select {_BOTH}")
 
-_LINES_WHERE = """
+REFUSED = """(f.excluded or f.quarantined or f.review_state in ('rejected', 'quarantined')
+           or coalesce((f.flags ->> 'forwarded')::boolean, false))"""
+
+_LINES_WHERE = f"""
     m.person_id = :person and m.kind = 'preference' and m.state in ('active', 'graduated')
-      and (f.id is null or not (f.excluded or f.quarantined or f.review_state in ('rejected', 'quarantined')))
-      and not coalesce((f.flags ->> 'forwarded')::boolean, false)
-      and not exists (select 1 from ladder_decisions d where d.memory_id = m.id and d.rule = :went_back)
-"""
+      and not coalesce({REFUSED}, false)
+      and not exists (select 1 from ladder_decisions d where d.memory_id = m.id and d.rule = any(:kept_out))
+"""  # noqa: S608 - the same
 
 _LINES = text(f"""
     select m.id, m.person_id, m.kind, m.text, m.state, m.uses, m.failures, m.checker, m.feedback_id,
@@ -148,7 +153,7 @@ async def hold(tx: Tx, person_id: UUID) -> None:
 
 async def lines(tx: Tx, person_id: UUID) -> Sequence[AdmittedLine]:
     """Return a person's admitted preference lines, active and graduated, oldest first."""
-    bound = {"person": person_id, "went_back": WENT_BACK}
+    bound = {"person": person_id, "kept_out": list(KEPT_OUT)}
     shown: dict[UUID, list[AdmittedExample]] = {}
     for row in await tx.execute(_EXAMPLES, bound):
         example = Example(row.prompt, row.good, row.bad, row.source)

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import TextClause, delete, func, insert, select, text, update
 
 from app.store import turns
+from app.store.admission import REFUSED, REFUSED_BEFORE
 from app.store.engine import Tx
 from app.store.tables.learning import jobs
 from app.store.tables.people import forget_receipts, people
@@ -56,12 +57,19 @@ async def remains(tx: Tx, person_id: UUID) -> Remains:
 
 
 async def chat(tx: Tx, person_id: UUID) -> None:
-    """Drop what was said: raw updates, turns with all that hangs on them, notices, sessions, use."""
+    """Drop what was said: raw updates, turns with all that hangs on them, notices, sessions, use.
+
+    What was refused goes with its turn; the line that came of it stays refused.
+    """
+    await tx.execute(_STILL_REFUSED, {"person": person_id, "rule": REFUSED_BEFORE})
     await _all(tx, person_id, _SAID)
 
 
 async def learnt(tx: Tx, person_id: UUID) -> None:
-    """Drop what was remembered and trained, and every job about it; a worker that has one loses it."""
+    """Drop what was remembered and trained, and every job about it; a worker that has one loses it.
+
+    Its words also stand in raw updates, in the prompts of replies it was used for, and in what the bot said of it.
+    """
     await tx.execute(delete(jobs).where(jobs.c.person_id == person_id))
     await _all(tx, person_id, _LEARNT)
 
@@ -149,7 +157,34 @@ _SAID = (
     text("delete from usage where person_id = :person"),
 )
 
+_STILL_REFUSED = text(f"""
+    insert into ladder_decisions (person_id, memory_id, rung, rule)
+    select m.person_id, m.id, 'nothing', :rule from memory_lines m join feedback f on f.id = m.feedback_id
+    where m.person_id = :person and {REFUSED}
+""")  # noqa: S608 - the same
+
+# A long text is told in several parts: the first holds its beginning, each other one is a piece of it.
+_BEGINNING, _PIECE = 200, 20
+_TOLD = text(f"""
+    delete from outbox o using (
+        select text from memory_lines where person_id = :person
+        union select good from examples where person_id = :person
+        union select text from rewrites where person_id = :person
+        union select text from feedback where person_id = :person
+    ) learnt
+    where o.turn_id is null and o.chat_id in (select id from chats where person_id = :person and kind = 'private')
+      and (o.kind = 'file' or learnt.text <> '' and (
+          position(left(learnt.text, {_BEGINNING}) in o.content ->> 'text') > 0
+          or length(o.content ->> 'text') >= {_PIECE} and position(o.content ->> 'text' in learnt.text) > 0))
+""")  # noqa: S608 - the same
+
 _LEARNT = (
+    text(f"update inbox i set body = null where i.state not in ('stored', 'claimed') and ({_THEIR_UPDATES})"),  # noqa: S608 - the same
+    text("""
+        update turns set prompt_token_ids = null, response_token_ids = null, response_logprobs = null, learnable = false
+        where person_id = :person and jsonb_array_length(coalesce(memory_used -> 'ids', '[]')) > 0
+    """),
+    _TOLD,
     text("delete from evaluation_items where feedback_id in (select id from feedback where person_id = :person)"),
     text("delete from feedback where person_id = :person"),
     text("delete from ladder_decisions where person_id = :person"),
