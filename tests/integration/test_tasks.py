@@ -12,6 +12,8 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
+from app.clients.vllm import VllmClient
+from app.config import Settings
 from app.domain.consent import Purpose
 from app.domain.turn import Origin
 from app.errors import (
@@ -31,7 +33,7 @@ from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
 from learner.tasks import evaluate, train, trainer
 from learner.tasks import run as tasks
 from learner.tasks.background import MOST_MEASUREMENTS, tidy
-from learner.tasks.context import Learner
+from learner.tasks.context import Learner, open_learner
 from learner.tasks.run import handle
 from learner.tasks.stop import NotAllowedError
 from learner.tasks.train import evaluation
@@ -514,6 +516,42 @@ async def test_only_a_training_that_is_over_is_cleared_away(
     async with learner.store.begin() as tx:
         assert await tx.scalar(text("select state from training_runs")) == state
     assert folders[0].exists() is kept
+
+
+@pytest.mark.parametrize(
+    ("said", "precision", "tolerance"), [("float32", "float32", 1e-4), ("bfloat16", "lower", 0.15)]
+)
+async def test_how_closely_replies_and_positions_must_agree_is_the_servers_precision(
+    tmp_path: Path, database_url: str, said: str, precision: str, tolerance: float
+) -> None:
+    # As `mentee run` starts its workers: the address alone does not tell whether the server is the embedded one.
+    settings = Settings(
+        _env_file=None,
+        database_url=database_url,
+        vllm_base_url="http://127.0.0.1:1",
+        vllm_dtype=said,
+        model="qwen3-0.6b",
+        model_dir=base_folder(tmp_path / "base"),
+    )
+    made = await open_learner(settings)
+    try:
+        assert made.fleet.base.precision == precision
+        assert train_settings(made.profile, (), threads=1, device="cpu").position_tolerance == tolerance
+    finally:
+        await made.store.close()
+        for client in made.fleet.models.values():
+            assert isinstance(client, VllmClient)
+            await client.close()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+async def test_a_training_runs_where_the_operator_said(learner: Learner, device: str) -> None:
+    told = replace(learner, settings=learner.settings.model_copy(update={"train_device": device}))
+    who = await pupil(learner.store)
+    job = await claimed(learner, learn.Work("train", "train", "train:x", person_id=who.person_id))
+    async with learner.store.begin() as tx:
+        prepared = await train._prepare(told, tx, job)
+    assert prepared.snapshot.manifest.settings.device == device
 
 
 async def test_a_training_without_enough_prompts_or_consent_does_not_start(learner: Learner) -> None:
