@@ -8,7 +8,14 @@ import signal
 from typing import Literal
 
 Point = Literal[
-    "intake:stored", "lane:claimed", "converse:streaming", "converse:stored", "press:stored", "deliver:sent"
+    "intake:stored",
+    "lane:claimed",
+    "converse:streaming",
+    "converse:stored",
+    "press:stored",
+    "deliver:sent",
+    "folder:filled",
+    "train:placed",
 ]
 _armed = os.environ.get("MENTEE_KILL_AT")
 

@@ -8,6 +8,7 @@ thread of its own, so that the pool's threads and the broker's connection never 
 import asyncio
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from app import config, telemetry
 from app.errors import ConfigError
 from app.services.relay import BrokerAwayError, Relay
 from app.store import Store
+from app.telemetry import Log
 
 QUEUES = ("score", "train", "evaluate", "release")
 TASK = "mentee.wake"
@@ -28,6 +30,8 @@ VISIBILITY_TIMEOUT_S = 6 * 3600
 SEND_RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2}
 
 T = TypeVar("T")
+
+_log = Log(__name__)
 
 
 def _configuration() -> dict[str, object]:
@@ -145,9 +149,14 @@ class _Runtime:
             return cls._made
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run `work` on the loop beside everything else."""
-        asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run `work` on the loop beside everything else; that it ended is said, since nobody waits for it."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).add_done_callback(_ended)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` on the loop and wait for it."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _ended(work: Future[None]) -> None:
+    """Say that what was to run as long as the worker does not run any more."""
+    _log.failure("worker:background:ended", None if work.cancelled() else work.exception())

@@ -7,7 +7,6 @@ revision; the path of the base is written only in the copy made for a server. Wh
 
 import hashlib
 import os
-import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
@@ -32,7 +31,7 @@ from learner.adapter_form import (
     read_marker,
 )
 from learner.dataset.manifest import canonical
-from learner.durable import discard, fsync_directory, rename_durably, unwritten, write_durably
+from learner.durable import appearing, discard, unwritten, write_durably
 from learner.tensors import read_tensor_file
 from learner.types import BaseIdentity, Scope
 
@@ -129,7 +128,7 @@ class AdapterInfo:
 
 
 def write_adapter(directory: Path, tensors: Tensors, rank: int, alpha: int, lineage: Lineage) -> AdapterInfo:
-    """Write a checkpoint: everything into a hidden directory beside it, fsync, rename, and the marker last.
+    """Write a checkpoint: everything into a hidden directory beside it, the marker last, fsync, rename.
 
     Raises:
         StorageFullError: the disk is full; nothing is left behind.
@@ -202,15 +201,15 @@ def materialise(checkpoint_dir: Path, serve_root: Path, model_path: Path, base: 
     """
     info = verify(checkpoint_dir, base, max_rank)
     target = served_path(serve_root, info.name)
-    if target.exists():
-        if verify(target, base, max_rank, model_path).content_sha256 != info.content_sha256:
-            raise ArtifactError("another adapter is already materialised under this name")
-        return target
-    config = adapter_config(info.rank, info.alpha, list(info.targets), str(model_path))
-    try:
-        _write_directory(target, {CONFIG: config}, info.content_sha256, link=checkpoint_dir / WEIGHTS)
-    except OSError as error:
-        raise unwritten(error, "the adapter could not be made ready to be served") from error
+    if not target.exists():
+        config = adapter_config(info.rank, info.alpha, list(info.targets), str(model_path))
+        try:
+            _write_directory(target, {CONFIG: config}, info.content_sha256, link=checkpoint_dir / WEIGHTS)
+        except OSError as error:
+            if not target.exists():  # else another worker made it meanwhile
+                raise unwritten(error, "the adapter could not be made ready to be served") from error
+    if verify(target, base, max_rank, model_path).content_sha256 != info.content_sha256:
+        raise ArtifactError("another adapter is already materialised under this name")
     return target
 
 
@@ -232,10 +231,7 @@ def dematerialise(serve_root: Path, name: str) -> None:
     Raises:
         ArtifactError: the name is not one.
     """
-    path = served_path(serve_root, name)
-    if path.exists():
-        (path / STABLE).unlink(missing_ok=True)
-        shutil.rmtree(path)
+    discard(served_path(serve_root, name))
 
 
 def _content_sha256(tensors: Tensors, rank: int, alpha: int, targets: list[str], base: BaseIdentity) -> str:
@@ -249,25 +245,14 @@ def _content_sha256(tensors: Tensors, rank: int, alpha: int, targets: list[str],
 
 
 def _write_directory(directory: Path, files: dict[str, bytes], content: str, link: Path | None = None) -> None:
-    hidden = directory.parent / f".{directory.name}.{os.getpid()}"
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        discard(hidden)
-        hidden.mkdir()
+    """Write a directory that appears under its name with its marker in it."""
+    with appearing(directory) as hidden:
         for name, data in files.items():
             write_durably(hidden / name, data)
         if link:
             _link_or_copy(link, hidden / WEIGHTS)
-        fsync_directory(hidden)
         digests = {name: file_sha256(hidden / name) for name in (CONFIG, WEIGHTS)}
-        rename_durably(hidden, directory)
-        write_durably(directory / STABLE, canonical({"content_sha256": content, "files": digests}))
-        fsync_directory(directory)
-    except OSError:
-        discard(hidden)
-        if not (directory / STABLE).exists():
-            discard(directory)
-        raise
+        write_durably(hidden / STABLE, canonical({"content_sha256": content, "files": digests}))
 
 
 def _link_or_copy(source: Path, target: Path) -> None:

@@ -6,6 +6,7 @@ The sentinel exists because a server can take an adapter whose modules it does n
 without an error. Knows no database.
 """
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -19,6 +20,8 @@ from learner.types import BaseIdentity
 
 PRIORITY = 10
 WARM_TOKENS = 8
+AGAIN_AFTER_S = (0.5, 2.0)
+"""Pauses after which a server that failed to load an adapter is asked for it again."""
 SENTINEL_PROMPT = "What should I have for lunch today?"
 SENTINEL_TOKENS = 12
 SENTINEL_SEED = 5
@@ -78,16 +81,24 @@ async def load(
 
 
 async def load_folder(model: Model, name: str, directory: Path) -> None:
-    """Load a folder under a name. vLLM answers a bad adapter as it answers its own failures (500), so ask once more.
+    """Load a folder under a name. vLLM answers a bad adapter as it answers its own failures (500), so it is asked again.
 
     Raises:
         ModelRequestError: the server is there and cannot load this adapter.
         ModelUnavailableError: it is away.
     """
+    for pause_s in AGAIN_AFTER_S:
+        try:
+            await model.load_adapter(name, str(directory.resolve()))
+        except ModelUnavailableError:
+            await model.models()  # raises when the server is away
+            await asyncio.sleep(pause_s)
+        else:
+            return
     try:
         await model.load_adapter(name, str(directory.resolve()))
     except ModelUnavailableError as error:
-        await model.models()  # raises when the server is away
+        await model.models()
         raise ModelRequestError("the model server could not load the adapter") from error
 
 

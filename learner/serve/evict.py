@@ -5,18 +5,17 @@ fillers as the cache holds are loaded and unloaded again. Adapters in use are pu
 at their next request.
 """
 
-import json
 from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from app.domain.profiles import CACHED_ADAPTERS
 from app.errors import ModelUnavailableError
 from app.ports import Model
-from learner.durable import unwritten
+from learner.artifacts import Tensors
 from learner.serve.probe import shapes
+from learner.serve.untrained import put_untrained
 
 _MODULE = "self_attn.q_proj"
 
@@ -26,6 +25,7 @@ async def evict(model: Model, names: tuple[str, ...], model_dir: Path, workdir: 
 
     Raises:
         ModelUnavailableError: the server is away; a restart empties its cache anyway.
+        ModelError: it refused.
         StorageFullError: the disk is full.
         ArtifactError: the filler could not be written.
     """
@@ -46,15 +46,7 @@ async def evict(model: Model, names: tuple[str, ...], model_dir: Path, workdir: 
 
 
 def _filler(directory: Path, model_dir: Path) -> Path:
-    """Write the smallest adapter there is, one module of one layer, unless it is there; return its absolute folder."""
-    directory = directory.resolve()
-    if (directory / "adapter_config.json").exists():
-        return directory
-    module, (inward, outward) = next((k, v) for k, v in shapes(model_dir).items() if k.endswith(_MODULE))
-    zeros = {
-        f"base_model.model.{module}.lora_A.weight": np.zeros((1, inward), np.float32),
-        f"base_model.model.{module}.lora_B.weight": np.zeros((outward, 1), np.float32),
-    }
+    """Write the smallest adapter there is, one module of one layer, unless it is there whole; return its folder."""
     config = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
@@ -64,10 +56,12 @@ def _filler(directory: Path, model_dir: Path) -> Path:
         "bias": "none",
         "target_modules": [_MODULE.partition(".")[2]],
     }
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        save_file(zeros, directory / "adapter_model.safetensors", metadata={"format": "pt"})
-        (directory / "adapter_config.json").write_text(json.dumps(config), "utf-8")
-    except OSError as error:
-        raise unwritten(error, "the filler could not be written") from error
-    return directory
+    return put_untrained(directory, config, lambda: _zeros(model_dir), "the filler")
+
+
+def _zeros(model_dir: Path) -> Tensors:
+    module, (inward, outward) = next((k, v) for k, v in shapes(model_dir).items() if k.endswith(_MODULE))
+    return {
+        f"base_model.model.{module}.lora_A.weight": np.zeros((1, inward), np.float32),
+        f"base_model.model.{module}.lora_B.weight": np.zeros((outward, 1), np.float32),
+    }

@@ -15,18 +15,18 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from uuid import uuid4
 
 import numpy as np
-from safetensors.numpy import save_file
 
 from app.domain.profiles import LINEAR_TARGETS
 from app.domain.prompt import ChatMessage
 from app.errors import ArtifactError, ModelError, ModelUnavailableError
 from app.ports import Model, Sampling
-from learner.durable import unwritten
+from learner.artifacts import Tensors
 from learner.serve.bring_up import load_folder
+from learner.serve.untrained import put_untrained
 from learner.types import Precision, shared_start
 
 RANK = 4
@@ -95,7 +95,8 @@ async def probe_server(model: Model, base: ProbeBase, workdir: Path) -> ProbeRep
 
     Raises:
         ModelUnavailableError: the server went away meanwhile.
-        ArtifactError: the base's configuration cannot be read, or the disk is full.
+        StorageFullError: the disk is full; nothing was found out.
+        ArtifactError: the base's configuration cannot be read, or the adapters cannot be written.
     """
     names = (base.served_name, *probe_names(base))
     try:
@@ -116,29 +117,25 @@ async def probe_server(model: Model, base: ProbeBase, workdir: Path) -> ProbeRep
 
 
 def write_marked_adapter(directory: Path, model_dir: Path, seed: int) -> Path:
-    """Write a random adapter of the base's shape, unless it is there; return its absolute folder.
+    """Write a random adapter of the base's shape, unless it is there whole; return its absolute folder.
 
     Raises:
-        ArtifactError: the base's configuration cannot be read, or the disk is full.
+        StorageFullError: the disk is full.
+        ArtifactError: the base's configuration cannot be read, or the adapter cannot be written.
     """
-    directory = directory.resolve()
-    if (directory / "adapter_config.json").exists():
-        return directory
+    return put_untrained(directory, _config(model_dir), lambda: _marked(model_dir, seed), "the probe's adapter")
+
+
+def _marked(model_dir: Path, seed: int) -> Tensors:
     generator = np.random.default_rng(seed)
-    tensors: dict[str, np.ndarray[Any, np.dtype[np.float32]]] = {}
+    tensors: Tensors = {}
     for key, (inward, outward) in shapes(model_dir).items():
         down = generator.standard_normal((RANK, inward), np.float32) / np.float32(np.sqrt(inward))
         tensors[f"base_model.model.{key}.lora_A.weight"] = down
         tensors[f"base_model.model.{key}.lora_B.weight"] = generator.standard_normal(
             (outward, RANK), np.float32
         ) * np.float32(STRENGTH)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        save_file(tensors, directory / "adapter_model.safetensors", metadata={"format": "pt"})
-        (directory / "adapter_config.json").write_text(json.dumps(_config(model_dir)), "utf-8")
-    except OSError as error:
-        raise unwritten(error, "the probe's adapters could not be written") from error
-    return directory
+    return tensors
 
 
 def _config(model_dir: Path) -> dict[str, object]:

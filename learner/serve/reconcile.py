@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from app.domain.places import Places
 from app.domain.turn import BaseIdentity as StoredIdentity
-from app.errors import ArtifactError, GateError, MenteeError, ModelError, ModelUnavailableError, StorageFullError
+from app.errors import ArtifactError, GateError, ModelError, ModelUnavailableError, StorageFullError
 from app.ports import Model, ServedModel
 from app.store import Store, Tx, servers
 from app.store.lineage import Checkpoint
@@ -59,7 +59,7 @@ class Reconciler:
         while True:
             try:
                 await self.once()
-            except MenteeError as error:
+            except Exception as error:  # noqa: BLE001  # the last resort of this loop: without it nothing is routed any more
                 _log.failure("serve:reconcile:failed", error)
             await asyncio.sleep(EVERY_S)
 

@@ -6,7 +6,9 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -246,6 +248,19 @@ def test_a_broken_checkpoint_is_never_materialised(whole: Path, tmp_path: Path) 
     with pytest.raises(ArtifactError):
         materialise(whole, tmp_path / "serve", tmp_path, TINY_BASE, MAX_RANK)
     assert not (tmp_path / "serve").exists()
+
+
+def test_two_workers_that_make_the_same_copy_at_once_both_have_it(whole: Path, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as workers:
+        for number in range(25):
+            served, together = tmp_path / f"serve-{number}", Barrier(4)
+
+            def make(served: Path = served, together: Barrier = together) -> Path:
+                together.wait()
+                return materialise(whole, served, tmp_path, TINY_BASE, MAX_RANK)
+
+            made = {future.result() for future in [workers.submit(make) for _ in range(4)]}
+            assert list(served.iterdir()) == list(made)
 
 
 def test_a_link_where_the_copy_belongs_is_turned_away(whole: Path, tmp_path: Path) -> None:

@@ -17,13 +17,14 @@ WEIGHTS = "adapter_model.safetensors"
 
 @dataclass(slots=True)
 class Adapters:
-    """Loaded adapters by name; `loads` and `unloads` count what was done, for tests."""
+    """Loaded adapters by name; `loads` and `unloads` count what was done, `failing` holds what the next loads answer."""
 
     base: str
     max_rank: int = 16
     loaded: dict[str, str] = field(default_factory=dict)
     loads: list[str] = field(default_factory=list)
     unloads: list[str] = field(default_factory=list)
+    failing: list[int] = field(default_factory=list)
 
     def load(self, body: JSON) -> str:
         """Load by `lora_name` and `lora_path`; raises `ModelError` 400, 404 or 500."""
@@ -35,6 +36,8 @@ class Adapters:
         if name in self.loaded and not body.get("load_inplace"):
             text = f"The lora adapter '{name}' has already been loaded. If you want to load the adapter in place, "
             raise _user_error(text + "set 'load_inplace' to True.")
+        if self.failing:
+            raise ModelError(self.failing.pop(0), "The server has a fault of its own.", "InternalServerError")
         _inspect(name, Path(path), self.max_rank)
         self.loaded[name] = path
         self.loads.append(name)
