@@ -1,7 +1,6 @@
 """The gates' doors: a `GateModel` on the `Model` port, the client that chats use, and a `Scorer` in a process."""
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 from app.domain.prompt import ChatMessage as PromptMessage
 from app.errors import GateDelayedError, GateError, StorageFullError
 from app.ports import Model, Sampling
+from learner import child
 from learner.gate.measure import Messages, Reply
 from learner.train.score import EXIT_FULL, ScoreJob, ScoreRow, read_scores, write_score_job
 
@@ -39,7 +39,7 @@ class ServedGateModel:
 
 
 class ProcessScorer:
-    """A `Scorer` in a process of its own, at low priority, killed after `timeout_s`."""
+    """A `Scorer` in a process of its own, at low priority, killed after `timeout_s` and with its worker."""
 
     def __init__(self, model_dir: Path, checkpoint_dir: Path, work_dir: Path, timeout_s: float = 1800.0) -> None:
         self._model_dir = model_dir
@@ -49,8 +49,7 @@ class ProcessScorer:
 
     async def score(self, rows: Sequence[ScoreRow]) -> Sequence[float]:
         write_score_job(self._work_dir, ScoreJob(self._model_dir, self._checkpoint_dir, tuple(rows)))
-        command = (sys.executable, "-m", "learner.train.score", str(self._work_dir))
-        process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
+        process = await child.start("learner.train.score", self._work_dir)
         try:
             code = await asyncio.wait_for(process.wait(), self._timeout_s)
         except TimeoutError as error:

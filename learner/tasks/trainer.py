@@ -1,26 +1,23 @@
-"""The training process as its parent sees it: started in its own process group at low priority, watched, stopped.
-
-The kernel kills it when its worker dies, so that two never write into one run folder. Knows no database.
-"""
+"""The training process as its parent sees it: started, watched, stopped. Knows no database."""
 
 import asyncio
-import ctypes
 import os
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import IO
 
 from app.errors import TrainingStoppedError
+from learner import child
+from learner.durable import unwritten
 from learner.train import job as files
 
 SILENT_S = 600.0
 STOP_S = 90.0
 KILL_S = 10.0
 LOG = "train.log"
-_PR_SET_PDEATHSIG = 1
 
 
 class Trainer:
@@ -76,35 +73,26 @@ class Trainer:
 
 @asynccontextmanager
 async def trainer(run_dir: Path, python_path: Path) -> AsyncIterator[Trainer]:
-    """Start the training in `run_dir`; whatever happens, it is gone afterwards and so are the texts."""
-    libc = ctypes.CDLL(None)
-    log = (run_dir / LOG).open("ab")
+    """Start the training in `run_dir`; whatever happens, it is gone afterwards and so are the texts.
+
+    Raises:
+        StorageFullError: there is no room for its log.
+        ArtifactError: its log cannot be written.
+    """
     try:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "learner.train.process",
-            str(run_dir),
-            cwd=python_path,
-            env=_environment(),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            # No Python work in the child before exec: one system call, its function looked up before the fork.
-            preexec_fn=lambda: libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
-        )
+        with _log(run_dir) as log:
+            process = await child.start("learner.train.process", run_dir, log, python_path)
         running = Trainer(process, run_dir)
         try:
             yield running
         finally:
             await asyncio.shield(running.kill())
     finally:
-        log.close()
         (run_dir / files.BODIES).unlink(missing_ok=True)
 
 
-def _environment() -> dict[str, str]:
-    """Return an environment without the addresses and secrets of this installation: the trainer needs none."""
-    kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "VIRTUAL_ENV")
-    return {name: os.environ[name] for name in kept if name in os.environ} | {"PYTHONUNBUFFERED": "1"}
+def _log(run_dir: Path) -> IO[bytes]:
+    try:
+        return (run_dir / LOG).open("ab")
+    except OSError as error:
+        raise unwritten(error, "the training's log could not be written") from error

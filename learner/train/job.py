@@ -172,9 +172,10 @@ def write_job(run_dir: Path, spec: RunSpec, bodies: Bodies) -> None:
     try:
         run_dir.mkdir(parents=True, exist_ok=True)
         (run_dir / RESULT).unlink(missing_ok=True)
+        write_durably(run_dir / JOB, canonical(spec.as_json()))
+        # Last: where there is no room for the one or the other, no text stays behind.
         write_durably(run_dir / BODIES, canonical(bodies.as_json()))
         (run_dir / BODIES).chmod(0o600)
-        write_durably(run_dir / JOB, canonical(spec.as_json()))
     except OSError as error:
         raise unwritten(error, "the run's input could not be written") from error
 

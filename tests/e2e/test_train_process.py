@@ -8,13 +8,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from app.errors import StorageFullError
 from learner.artifacts import STABLE, verify
 from learner.train import job
+from learner.train.score import OUTPUT
 from learner.types import ServedTurn
 from tests.fakes.tiny_base import BASE, ITEMS, SETTINGS, lay_job, make_tiny_base
 from tests.support.small_disk import may_mount, small_folder
@@ -203,6 +206,39 @@ def test_a_full_disk_while_saving_loses_nothing_and_room_is_all_it_takes(
         assert (result.outcome, result.content_sha256) == ("done", whole.content_sha256)
 
 
+@pytest.mark.skipif(not may_mount(), reason="a disk of a few pages can be mounted by root only")
+@pytest.mark.parametrize(("kib", "what", "kept"), [(8, "the progress", 0), (28, "the rollouts", 1)])
+def test_a_full_disk_on_the_way_loses_nothing_and_room_is_all_it_takes(
+    model_dir: Path, tmp_path: Path, kib: int, what: str, kept: int
+) -> None:
+    settings = replace(SETTINGS, max_new_tokens=64)
+    with small_folder(tmp_path / "run", kib=kib) as disk:
+        lay_job(disk.path, model_dir, settings)
+        error, message = failed(disk.path)
+        assert (error, message.partition(" could not be ")[0]) == ("StorageFullError", what)
+        before = steps_of(disk.path)
+        assert len(before) == kept
+        disk.grow(kib=1024)
+        lay_job(disk.path, model_dir, settings, resume=True)
+        _, result, _ = run(disk.path)
+        assert (result.outcome, result.rollouts) == ("done", 12)
+        assert steps_of(disk.path)[:kept] == before
+
+
+def steps_of(run_dir: Path) -> list[object]:
+    """Return the rollouts stored so far, step by step."""
+    stored = run_dir / job.ROLLOUTS
+    return list(json.loads(stored.read_bytes())["steps"]) if stored.exists() else []
+
+
+@pytest.mark.skipif(not may_mount(), reason="a disk of a few pages can be mounted by root only")
+def test_a_job_without_room_leaves_no_text(model_dir: Path, tmp_path: Path) -> None:
+    with small_folder(tmp_path / "run", kib=4) as disk:
+        with pytest.raises(StorageFullError):
+            lay_job(disk.path, model_dir)
+        assert not [p for p in disk.path.iterdir() if b"rain?" in p.read_bytes()]
+
+
 def test_a_file_that_may_not_grow_is_a_sentence(model_dir: Path, tmp_path: Path) -> None:
     lay_job(tmp_path, model_dir)
     error, message = failed(tmp_path, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)))
@@ -237,3 +273,40 @@ def test_a_job_that_cannot_be_run_is_named(
     lay_job(tmp_path, model_dir)
     break_it(tmp_path)
     assert failed(tmp_path)[0] == error
+
+
+_SCORE = """
+import asyncio, sys
+from pathlib import Path
+from learner.gate.server import ProcessScorer
+from learner.train.score import ScoreRow
+asyncio.run(ProcessScorer(*map(Path, sys.argv[1:])).score([ScoreRow((5, 6), (7, 8), adapter=True)]))
+"""
+
+
+def test_scoring_ends_with_the_worker_that_asked_for_it(finished: Path, model_dir: Path, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    folders = [str(folder) for folder in (model_dir, finished / job.CHECKPOINT, work)]
+    worker = subprocess.Popen([sys.executable, "-c", _SCORE, *folders], cwd=ROOT)
+    until(lambda: scoring(work))
+    worker.kill()
+    worker.wait(60)
+    until(lambda: not scoring(work))
+    assert not (work / OUTPUT).exists()
+
+
+def scoring(work: Path) -> bool:
+    """Whether a process scores in a folder."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            if b"learner.train.score" in command and str(work).encode() in command and b"ProcessScorer" not in command:
+                return True
+    return False
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 100
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

@@ -5,6 +5,7 @@ import errno
 import os
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
@@ -232,6 +233,33 @@ async def test_a_scorer_without_time_is_asked_again(tmp_path: Path) -> None:
     scorer = ProcessScorer(tmp_path, tmp_path, tmp_path / "work", timeout_s=0.01)
     with pytest.raises(GateDelayedError, match="too long"):
         await scorer.score([ScoreRow((1,), (2,), adapter=False)])
+
+
+async def test_a_scorer_knows_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MENTEE_SECRET", "canary-secret")
+    scoring = asyncio.create_task(
+        ProcessScorer(tmp_path, tmp_path, tmp_path / "work").score([ScoreRow((1,), (2,), adapter=False)])
+    )
+    async with asyncio.timeout(30):
+        while not (found := environments(tmp_path / "work")):
+            assert not scoring.done()
+            await asyncio.sleep(0.001)
+    assert b"canary-secret" not in found[0]
+    assert b"PATH=" in found[0]
+    scoring.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await scoring
+    assert environments(tmp_path / "work") == []
+
+
+def environments(work_dir: Path) -> list[bytes]:
+    """Return the environments of the processes that score in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if str(work_dir).encode() in (process / "cmdline").read_bytes():
+                found.append((process / "environ").read_bytes())
+    return found
 
 
 async def test_a_scorer_that_loses_rows_is_a_gate_error() -> None:
