@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,10 @@ class Places:
     def runs(self) -> Path:
         """One folder per training run: rollouts, progress, result; while it runs also its texts."""
         return self.home / "runs"
+
+    def gate(self, gate_run_id: UUID | str) -> Path:
+        """Where one measurement of the gates works, beside the training runs."""
+        return self.runs / f"gate-{gate_run_id}"
 
     @property
     def exports(self) -> Path:

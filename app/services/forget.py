@@ -127,9 +127,11 @@ def remove_files(places: Places, remains: Remains, exports_of: UUID | None = Non
     """Remove adapters, runs and exports from this machine; False when something could not be removed and is left to
     the next try. What is not on this machine is no failure.
     """
-    folders: list[Path] = [places.runs / run for run in remains.runs]
+    folders = [*(places.runs / run for run in remains.runs), *map(places.gate, remains.gates)]
     for name in remains.adapters:
-        folders += [places.checkpoints / name, places.serving / name]
+        for parent in (places.checkpoints, places.serving):
+            # What was being written when its writer died lies beside, under a hidden name.
+            folders += [parent / name, *parent.glob(f".{name}.*")]
     if exports_of is not None:
         folders.append(places.exports / str(exports_of))
     # Names and ids come from our own rows, but a folder is only ever removed inside the places it belongs to.
@@ -152,9 +154,11 @@ def digest_of(code: str) -> bytes:
 
 
 async def _remains(tx: Tx, person_id: UUID, scope: Scope) -> Remains:
-    """Return what goes with a scope. What was said is also in the folders of trainings, as tokens; not in adapters."""
+    """Return what goes with a scope. What was said is also in the folders of trainings, as tokens; not in adapters, but
+    for one of a training that ends with the chat.
+    """
     found = await rows.remains(tx, person_id)
-    return Remains(runs=found.runs) if scope == "chat" else found
+    return Remains(await rows.unregistered(tx, person_id), found.runs) if scope == "chat" else found
 
 
 async def _drop(tx: Tx, person_id: UUID, scope: Scope) -> None:
@@ -183,7 +187,11 @@ async def _retire(tx: Tx, person_id: UUID, reason: str) -> None:
 
 def _removal(remains: Remains, receipt_id: UUID | None) -> Work:
     """Return the job that removes what lies outside the database. It carries names made of digests, and ids."""
-    payload: dict[str, str | int | list[str]] = {"adapters": list(remains.adapters), "runs": list(remains.runs)}
+    payload: dict[str, str | int | list[str]] = {
+        "adapters": list(remains.adapters),
+        "runs": list(remains.runs),
+        "gates": list(remains.gates),
+    }
     if receipt_id is not None:
         payload["receipt_id"] = str(receipt_id)
     key = hashlib.sha256(json.dumps(payload, sort_keys=True).encode()).hexdigest()[:16]
@@ -192,7 +200,7 @@ def _removal(remains: Remains, receipt_id: UUID | None) -> Work:
 
 def remains_of(payload: Mapping[str, object]) -> Remains:
     """Return what a removal job names."""
-    return Remains(_names(payload.get("adapters")), _names(payload.get("runs")))
+    return Remains(_names(payload.get("adapters")), _names(payload.get("runs")), _names(payload.get("gates")))
 
 
 def _names(value: object) -> tuple[str, ...]:

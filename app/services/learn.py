@@ -73,9 +73,10 @@ async def consider(tx: Tx, person_id: UUID, settings: Settings) -> UUID | None:
 
 
 async def take_up(tx: Tx) -> int:
-    """Queue measurements and releases again that failed more often than a job is tried; return how many.
+    """Queue measurements, releases and removals again that failed more often than a job is tried; return how many.
 
-    A server that was away for a day must not leave a checkpoint lying there for ever. One an hour each is little enough.
+    A server that was away for a day must not leave a checkpoint lying there for ever, nor anything of somebody forgotten.
+    One an hour each is little enough.
     """
     given_up = await learning.stopped(tx, TAKEN_UP_AFTER_S)
     for work in given_up:

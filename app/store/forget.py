@@ -19,10 +19,11 @@ from app.store.tables.people import forget_receipts, people
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What lies outside the database: adapters by name, training runs by id."""
+    """What lies outside the database: adapters by name, training runs and gate runs by id."""
 
     adapters: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
 
 
 _COUNTS = {
@@ -49,11 +50,26 @@ async def lock_person(tx: Tx, person_id: UUID) -> bool:
 
 
 async def remains(tx: Tx, person_id: UUID) -> Remains:
-    """Return which adapters and runs of a person lie in folders and on servers."""
+    """Return which adapters and runs of a person lie in folders and on servers, registered or about to be."""
     bound = {"person": person_id}
     adapters = await tx.scalars(text("select name from checkpoints where person_id = :person"), bound)
     runs = await tx.scalars(text("select id from training_runs where person_id = :person"), bound)
-    return Remains(tuple(adapters), tuple(str(run) for run in runs))
+    gates = await tx.scalars(_GATES, bound)
+    names = dict.fromkeys([*adapters, *await unregistered(tx, person_id)])
+    return Remains(tuple(names), tuple(str(run) for run in runs), tuple(str(gate) for gate in gates))
+
+
+async def unregistered(tx: Tx, person_id: UUID) -> tuple[str, ...]:
+    """Return the adapters that trainings of a person put in their place, or were about to, and did not register."""
+    return tuple(await tx.scalars(_UNREGISTERED, {"person": person_id}))
+
+
+_GATES = text("select g.id from gate_runs g join checkpoints c on c.id = g.checkpoint_id where c.person_id = :person")
+_UNREGISTERED = text("""
+    select distinct j.payload ->> 'adapter' from jobs j
+    where j.person_id = :person and j.kind = 'train' and j.payload ? 'adapter'
+      and not exists (select 1 from checkpoints c where c.name = j.payload ->> 'adapter')
+""")
 
 
 async def chat(tx: Tx, person_id: UUID) -> None:

@@ -107,7 +107,7 @@ async def last_verdict(tx: Tx, person_id: UUID) -> str | None:
 
 
 _STOPPED = text("""
-    select distinct on (j.key) j.kind, j.queue, j.key, j.payload, j.person_id
+    select distinct on (j.key) j.kind, j.queue, j.key, j.payload, j.person_id, j.max_attempts
     from jobs j join checkpoints c on c.id = (j.payload ->> 'checkpoint_id')::uuid
     where j.state = 'failed' and (j.kind, c.state) in (('evaluate', 'candidate'), ('release', 'passed'))
       and j.finished_at < now() - make_interval(secs => :pause)
@@ -122,9 +122,22 @@ _STOPPED = text("""
 """)
 
 
+# What somebody was told is being forgotten is never given up.
+_UNFORGOTTEN = text("""
+    select distinct on (j.key) j.kind, j.queue, j.key, j.payload, j.person_id, j.max_attempts
+    from jobs j
+    where j.kind = 'forget' and j.state = 'failed' and j.finished_at < now() - make_interval(secs => :pause)
+      and not exists (select 1 from jobs o where o.key = j.key and o.created_at > j.created_at)
+    order by j.key, j.created_at desc
+""")
+
+
 async def stopped(tx: Tx, pause_s: float) -> Sequence[Work]:
-    """Return the measurements and releases that gave up longer than `pause_s` ago and are still worth doing: their
-    checkpoint waits where they left it, and no newer one has taken its place.
+    """Return what gave up longer than `pause_s` ago and is still worth doing: measurements and releases whose checkpoint
+    waits where they left it while no newer one has taken its place, and the removal of what was forgotten.
     """
-    found = await tx.execute(_STOPPED, {"pause": pause_s})
-    return [Work(row.kind, row.queue, row.key, row.payload, row.person_id) for row in found]
+    return [
+        Work(row.kind, row.queue, row.key, row.payload, row.person_id, max_attempts=row.max_attempts)
+        for query in (_STOPPED, _UNFORGOTTEN)
+        for row in await tx.execute(query, {"pause": pause_s})
+    ]

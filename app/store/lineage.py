@@ -103,6 +103,15 @@ class NewCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownFiles:
+    """What may have folders: adapters by name, trainings and the gate runs at work by id."""
+
+    adapters: frozenset[str]
+    trainings: frozenset[str]
+    gates: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """One gate's outcome: passed, failed, inconclusive or skipped, with what was measured."""
 
@@ -289,6 +298,12 @@ async def park_other_bases(tx: Tx, base: BaseIdentity) -> tuple[Sequence[UUID], 
     return moved, taken_up
 
 
+async def cut_off_gates(tx: Tx, checkpoint_id: UUID) -> Sequence[UUID]:
+    """Return the measurements of a checkpoint that came to no end."""
+    query = select(gate_runs.c.id).where(gate_runs.c.checkpoint_id == checkpoint_id, gate_runs.c.verdict.is_(None))
+    return list(await tx.scalars(query))
+
+
 async def begin_gates(tx: Tx, checkpoint_id: UUID, job_id: UUID, thresholds: Mapping[str, object], suite: str) -> UUID:
     """Register a measurement; one of the same checkpoint that was cut off is dropped."""
     await tx.execute(delete(gate_runs).where(gate_runs.c.checkpoint_id == checkpoint_id, gate_runs.c.verdict.is_(None)))
@@ -330,10 +345,28 @@ def passed_gates(checkpoint_id: ColumnElement[UUID]) -> ColumnElement[bool]:
     )
 
 
-async def known_files(tx: Tx) -> tuple[set[str], set[str]]:
-    """Return the names of all adapters and the ids of all runs that may have folders."""
+async def known_files(tx: Tx) -> KnownFiles:
+    """Return what may have folders; an adapter has one from just before it is registered."""
     names = await tx.scalars(select(checkpoints.c.name).where(checkpoints.c.state != "deleted"))
-    return set(names), {str(run_id) for run_id in await tx.scalars(select(training_runs.c.id))}
+    placed = await tx.scalars(_PLACED)
+    runs = await tx.scalars(select(training_runs.c.id))
+    measured = select(gate_runs.c.id).join(jobs, jobs.c.id == gate_runs.c.job_id)
+    gates = await tx.scalars(measured.where(gate_runs.c.verdict.is_(None), jobs.c.state == "running"))
+    return KnownFiles(
+        frozenset((*names, *placed)), frozenset(str(run) for run in runs), frozenset(str(gate) for gate in gates)
+    )
+
+
+# What a training that is not over has put in its place, or is about to.
+_PLACED = text("""
+    select payload ->> 'adapter' from jobs
+    where kind = 'train' and state in ('queued', 'running') and payload ? 'adapter'
+""")
+
+
+async def registered(tx: Tx, name: str) -> bool:
+    """Whether there is a checkpoint of this name, deleted or not."""
+    return await tx.scalar(select(checkpoints.c.id).where(checkpoints.c.name == name)) is not None
 
 
 def to_checkpoint(row: Row[tuple[object, ...]]) -> Checkpoint:

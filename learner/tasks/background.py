@@ -7,7 +7,6 @@ import asyncio
 import time
 from pathlib import Path
 
-from app.errors import MenteeError
 from app.store import jobs, lineage
 from app.telemetry import Log
 from learner.durable import discard
@@ -32,7 +31,7 @@ async def _keep_tidy(learner: Learner) -> None:
     while True:
         try:
             await tidy(learner)
-        except MenteeError as error:
+        except Exception as error:  # noqa: BLE001  # the last resort of this loop: without it nothing is tidied any more
             _log.failure("learner:tidy:failed", error)
         await asyncio.sleep(TIDY_EVERY_S)
 
@@ -47,15 +46,26 @@ async def tidy(learner: Learner) -> None:
         abandoned = await lineage.end_abandoned(tx)
         for checkpoint_id, person_id in await lineage.unmeasured(tx, MOST_MEASUREMENTS):
             await jobs.enqueue(tx, evaluation(checkpoint_id, person_id))
-        names, runs = await lineage.known_files(tx)
+        known = await lineage.known_files(tx)
     places = learner.places
     for run_id in abandoned:
         (places.runs / str(run_id) / files.BODIES).unlink(missing_ok=True)
-    for parent, known in ((places.checkpoints, names), (places.serving, names), (places.runs, runs)):
-        for folder in _old_folders(parent):
-            if folder.name not in known:
-                discard(folder)
-                _log.warning("learner:folder:orphaned", kind=parent.name)
+    for parent, names in (
+        (places.checkpoints, known.adapters),
+        (places.serving, known.adapters),
+        (places.runs, known.trainings | {places.gate(gate).name for gate in known.gates}),
+    ):
+        _clear([folder for folder in _old_folders(parent) if folder.name not in names], parent.name)
+    _clear([folder for folder in _old_folders(places.probes) if folder.name.startswith(".")], places.probes.name)
+
+
+def _clear(folders: list[Path], kind: str) -> None:
+    for folder in folders:
+        try:
+            discard(folder)
+            _log.warning("learner:folder:orphaned", kind=kind)
+        except OSError as error:  # the others can go
+            _log.failure("learner:folder:stuck", error, kind=kind)
 
 
 def _old_folders(parent: Path) -> list[Path]:

@@ -50,10 +50,13 @@ async def run(learner: Learner, job: Job) -> None:
     subject = await _subject(learner, job, url)
     async with learner.store.begin() as tx:
         suite = load_suite(learner.profile.languages)
+        cut_off = await lineage.cut_off_gates(tx, subject.checkpoint.id)
         gates = await lineage.begin_gates(tx, subject.checkpoint.id, job.id, asdict(DEFAULT_THRESHOLDS), suite.digest)
+    for gone in cut_off:
+        discard(learner.places.gate(gone))
     verdict = "unknown"
     try:
-        outcome = await _measured(learner, job, subject, model, f"gate-{gates}")
+        outcome = await _measured(learner, job, subject, model, gates)
         verdict = await _settle(learner, job, subject, gates, outcome)
     finally:
         if verdict != "passed":
@@ -108,21 +111,21 @@ async def _subject(learner: Learner, job: Job, url: str) -> Subject:
     )
 
 
-async def _measured(learner: Learner, job: Job, subject: Subject, model: Model, salt: str) -> _Outcome:
+async def _measured(learner: Learner, job: Job, subject: Subject, model: Model, gates: UUID) -> _Outcome:
     """Load and measure; what cannot be loaded is refused, what cannot be measured is inconclusive."""
     if len(subject.lines) != len(subject.checkpoint.memory_ids):
         return _Outcome("refused", failure="a lesson of this checkpoint was taken back")
     if subject.checkpoint.base != learner.stored_base:
         return _Outcome("refused", failure="the checkpoint belongs to another base")
     stages: list[str] = []
-    work_dir = learner.places.runs / salt
+    work_dir = learner.places.gate(gates)
     try:
         base = served_base(list(await model.models()), learner.profile.key, learner.model_dir)
         await load(model, subject.checkpoint, base, learner.base, learner.places.serving, learner.fleet.max_rank)
         suite = load_suite(learner.profile.languages)
         gate_plan = plan(subject, learner.profile.key, stages.append, learner.fleet.base.precision)
         scorer = learner.scorer(learner.model_dir, Path(subject.checkpoint.path), work_dir)
-        measurer = Measurer(ServedGateModel(model, salt), scorer, suite, gate_plan)
+        measurer = Measurer(ServedGateModel(model, work_dir.name), scorer, suite, gate_plan)
         measured = await _watched(learner, job, subject, measurer, stages)
     except (ArtifactError, ModelRequestError) as error:
         return _Outcome("refused", failure=str(error))

@@ -5,7 +5,7 @@ stopped trainings ─► weights out of the model servers ─► folders ─► 
 
 from uuid import UUID
 
-from app.errors import ArtifactError, ModelUnavailableError
+from app.errors import ArtifactError, MenteeError, ModelError, StorageFullError
 from app.services.forget import remains_of, remove_files
 from app.store import forget as rows
 from app.store import jobs
@@ -23,14 +23,17 @@ _log = Log(__name__)
 async def run(learner: Learner, job: Job) -> None:
     """Remove what the job names."""
     remains = remains_of(job.payload)
-    away = [url for url in learner.fleet.models if not await _evicted(learner, url, remains.adapters)]
+    hindered = [error for url in learner.fleet.models if (error := await _evict(learner, url, remains.adapters))]
     if not remove_files(learner.places, remains):
         raise ArtifactError("a folder could not be removed; check its owner and the disk")
     await tidy(learner)
     async with learner.store.begin() as tx:
         waiting = await rows.orphan_chats(tx)
-        if away or waiting:
-            await jobs.postpone(tx, job, "server_away" if away else "goodbye_unsent", AGAIN_S)
+        if hindered:
+            await jobs.postpone(tx, job, "server_away", AGAIN_S, str(hindered[0]))
+            return
+        if waiting:
+            await jobs.postpone(tx, job, "goodbye_unsent", AGAIN_S)
             return
         if receipt := job.payload.get("receipt_id"):
             await rows.finish_receipt(tx, UUID(str(receipt)), weights_evicted=len(remains.adapters))
@@ -38,11 +41,11 @@ async def run(learner: Learner, job: Job) -> None:
     _log.info("person:remains:removed", adapters=len(remains.adapters), runs=len(remains.runs))
 
 
-async def _evicted(learner: Learner, url: str, names: tuple[str, ...]) -> bool:
-    """Push weights out of one server; False while it is away."""
+async def _evict(learner: Learner, url: str, names: tuple[str, ...]) -> MenteeError | None:
+    """Push weights out of one server; return what hinders it for now. Folders go all the same, and may make room."""
     try:
         await evict(learner.fleet.models[url], names, learner.model_dir, learner.places.probes)
-    except ModelUnavailableError:
-        _log.warning("person:weights:waiting", url=url)
-        return False
-    return True
+    except (ModelError, StorageFullError, ArtifactError) as error:
+        _log.failure("person:weights:waiting", error, url=url)
+        return error
+    return None

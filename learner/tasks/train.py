@@ -4,6 +4,7 @@ A run that was cut off (killed worker, pause) is taken up again from its rollout
 train and says the same; else it is over and a new one begins.
 """
 
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from uuid import UUID
@@ -18,9 +19,10 @@ from app.errors import (
     StoreUnavailableError,
     TrainingStoppedError,
 )
+from app.failpoints import reach
 from app.store import Tx, admission, jobs, lineage
 from app.store.jobs import Job, Work
-from learner.artifacts import AdapterInfo, verify
+from learner.artifacts import AdapterInfo, checked_name, verify
 from learner.dataset.admit import Admission, admit
 from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
 from learner.dataset.manifest import Snapshot
@@ -85,7 +87,7 @@ async def _prepare(learner: Learner, tx: Tx, job: Job) -> _Prepared:
     await check_consent(tx, job.person_id)
     admitted = await admit(tx, job.person_id, learner.settings.ladder)
     served = await admission.served(tx, job.person_id, learner.stored_base, SERVED_TURNS)
-    if (known := job.payload.get("run_id")) and (taken := await _take_up(learner, tx, UUID(str(known)), admitted)):
+    if taken := await _take_up(learner, tx, job, admitted):
         return taken
     least = learner.settings.ladder.train_min_prompts
     if not admitted.lines:
@@ -106,8 +108,11 @@ async def _prepare(learner: Learner, tx: Tx, job: Job) -> _Prepared:
     return _Prepared(run_id, job.person_id, frozen.snapshot, frozen.bodies)
 
 
-async def _take_up(learner: Learner, tx: Tx, run_id: UUID, admitted: Admission) -> _Prepared | None:
+async def _take_up(learner: Learner, tx: Tx, job: Job, admitted: Admission) -> _Prepared | None:
     """Return a run that was cut off, unless what it learns from has changed."""
+    if "run_id" not in job.payload:
+        return None
+    run_id, placed = UUID(str(job.payload["run_id"])), str(job.payload.get("adapter", ""))
     known = await lineage.run(tx, run_id)
     if known is None or known.state != "running":
         return None
@@ -118,14 +123,14 @@ async def _take_up(learner: Learner, tx: Tx, run_id: UUID, admitted: Admission) 
     except (ArtifactError, NotFoundError):
         await lineage.end_run(tx, run_id, "cancelled", "what it learnt from has changed")
         discard(learner.places.runs / str(run_id))
+        await _discard_placed(learner, tx, placed)
         return None
     return _Prepared(run_id, admitted.person_id, snapshot, bodies, resume=True)
 
 
 async def _train(learner: Learner, job: Job, prepared: _Prepared, run_dir: Path) -> files.Result:
     """Run the process to its end and return its result; a run that had ended before is not run again."""
-    done = files.read_result(run_dir) if prepared.resume else None
-    if done is not None and done.outcome == "done":
+    if prepared.resume and (done := _finished(learner, run_dir)):
         return done
     spec = files.RunSpec(
         str(prepared.run_id),
@@ -147,6 +152,15 @@ async def _train(learner: Learner, job: Job, prepared: _Prepared, run_dir: Path)
     if result.outcome == "failed":
         raise TrainingStoppedError(result.message or result.error or "the training failed")
     return result
+
+
+def _finished(learner: Learner, run_dir: Path) -> files.Result | None:
+    """Return the result of a run that had ended well, if what it wrote is still there; else it is trained again."""
+    done = files.read_result(run_dir)
+    if done is None or done.outcome != "done":
+        return None
+    written = (run_dir / files.CHECKPOINT, learner.places.checkpoints / str(done.adapter_name))
+    return done if any(folder.is_dir() for folder in written) else None
 
 
 async def _watch(learner: Learner, job: Job, prepared: _Prepared, running: Trainer, seen: int) -> int:
@@ -177,8 +191,14 @@ async def _paused(tx: Tx) -> bool:
 
 
 async def _register(learner: Learner, job: Job, prepared: _Prepared, run_dir: Path, result: files.Result) -> None:
-    """Move the checkpoint to its place and write everything down in one transaction, if consent still stands."""
+    """Move the checkpoint to its place and write everything down in one transaction, if consent still stands.
+
+    Its name is written down before: weights that are in their place already must be found by whoever forgets or tidies.
+    """
+    async with learner.store.begin() as tx:
+        await jobs.remember(tx, job, adapter=str(result.adapter_name))
     info = _place(learner, run_dir, str(result.adapter_name))
+    reach("train:placed")
     new = lineage.NewCheckpoint(
         name=info.name,
         digest=info.content_sha256,
@@ -216,9 +236,14 @@ async def _register(learner: Learner, job: Job, prepared: _Prepared, run_dir: Pa
 async def _withdraw_checkpoint(learner: Learner, job: Job, info: AdapterInfo) -> None:
     """Remove weights that may not be registered, unless another worker registers the very same."""
     async with learner.store.begin() as tx:
-        passed_on = await jobs.passed_on(tx, job)
-    if not passed_on:
-        discard(info.directory)
+        if not await jobs.passed_on(tx, job):
+            await _discard_placed(learner, tx, info.name)
+
+
+async def _discard_placed(learner: Learner, tx: Tx, name: str) -> None:
+    """Remove an adapter that was put in its place and not registered; one that an earlier run registered stays."""
+    if name and not await lineage.registered(tx, checked_name(name)):
+        discard(learner.places.checkpoints / name)
 
 
 def evaluation(checkpoint_id: UUID, person_id: UUID) -> Work:
@@ -240,6 +265,7 @@ def _place(learner: Learner, run_dir: Path, name: str) -> AdapterInfo:
             raise ArtifactError("the run wrote another adapter than it said")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
+            os.utime(run_dir / files.CHECKPOINT)  # as an orphan it is as old as this
             rename_durably(run_dir / files.CHECKPOINT, target)
         except OSError as error:
             raise unwritten(error, "the checkpoint could not be put in its place") from error

@@ -12,14 +12,19 @@ from app.domain.consent import Purpose
 from app.domain.outgoing import Content
 from app.domain.profiles import CACHED_ADAPTERS
 from app.errors import InvalidInputError, NotFoundError
-from app.services.forget import forget_person, preview, receipt, withdraw
-from app.store import Store, jobs, outbox, releases
+from app.services.forget import ATTEMPTS, forget_person, preview, receipt, withdraw
+from app.services.learn import take_up
+from app.store import Store, jobs, lineage, outbox, releases
 from app.store.jobs import Work
 from learner.tasks.context import Learner
 from learner.tasks.run import handle
+from learner.tasks.train import evaluation
+from learner.train.score import ScoreJob, write_score_job
+from tests.fakes.adapters import tiny_adapter
 from tests.fakes.model import ModelServer
 from tests.integration.test_release import by_model, do, line_state, released
 from tests.support.lessons import Pupil, allow, base_folder, candidate, learner_on, pupil
+from tests.support.small_disk import may_mount, small_folder
 
 CANARY = "zebra-canary-7731"
 NAME = "canary-account-4412"
@@ -254,6 +259,107 @@ async def test_weights_wait_for_a_server_that_is_away(learner: Learner, model: M
     await model.start()
     assert await removal(learner) == "done"
     assert (await receipt(learner.store, given.code)).state == "done"
+
+
+@pytest.mark.parametrize("spoilt", ["adapter_config.json", "adapter_model.safetensors"])
+async def test_a_half_written_filler_is_written_anew(learner: Learner, spoilt: str) -> None:
+    for name, spoil in (("pupil-1", False), ("pupil-2", True)):
+        who = await pupil(learner.store, name)
+        await released(learner, who, spoil)
+        if spoil:
+            (learner.places.probes / "filler" / spoilt).write_bytes(b"{")
+        given = await forget_person(learner.store, learner.places.home, who.person_id, "all", "person")
+        assert await removal(learner) == "done"
+        assert (await receipt(learner.store, given.code)).state == "done"
+
+
+async def test_a_server_that_refuses_is_asked_until_it_does_not(learner: Learner, model: ModelServer) -> None:
+    who = await pupil(learner.store)
+    await released(learner, who)
+    given = await forget_person(learner.store, learner.places.home, who.person_id, "all", "person")
+    model.adapters.failing = [400]
+    assert await removal(learner) == "queued"
+    assert (await receipt(learner.store, given.code)).state == "running"
+    assert await removal(learner) == "done"
+    assert (await receipt(learner.store, given.code)).state == "done"
+
+
+@pytest.mark.skipif(not may_mount(), reason="a disk of a few pages can be mounted by root only")
+async def test_without_room_for_the_filler_folders_go_and_weights_wait(learner: Learner, model: ModelServer) -> None:
+    who = await pupil(learner.store)
+    await released(learner, who)
+    _, waiting = await candidate(learner, who, 5)
+    given = await forget_person(learner.store, learner.places.home / "elsewhere", who.person_id, "all", "person")
+    with small_folder(learner.places.probes, kib=4) as disk:
+        assert await removal(learner) == "queued"
+        assert list(disk.path.iterdir()) == []
+        assert (await receipt(learner.store, given.code)).state == "running"
+        assert not (learner.places.checkpoints / waiting.name).exists()
+        async with learner.store.begin() as tx:
+            assert "free some space" in str(await tx.scalar(text("select error from jobs where kind = 'forget'")))
+        disk.grow(kib=64)
+        assert await removal(learner) == "done"
+    assert (await receipt(learner.store, given.code)).state == "done"
+    assert sum(name.startswith("mentee-filler-") for name in model.adapters.unloads) == CACHED_ADAPTERS
+
+
+@pytest.mark.parametrize(("state", "hours", "again"), [("failed", 2, 1), ("failed", 0, 0), ("done", 2, 0)])
+async def test_a_removal_that_gave_up_is_taken_up_again_later(
+    learner: Learner, state: str, hours: int, again: int
+) -> None:
+    who = await pupil(learner.store)
+    await released(learner, who)
+    given = await forget_person(learner.store, learner.places.home, who.person_id, "all", "person")
+    async with learner.store.begin() as tx:
+        ended = "update jobs set state = :s, finished_at = now() - make_interval(hours => :h) where kind = 'forget'"
+        await tx.execute(text(ended), {"s": state, "h": hours})
+    for _ in range(2):
+        async with learner.store.begin() as tx:
+            await take_up(tx)
+    async with learner.store.begin() as tx:
+        queued = (await tx.execute(text("select max_attempts from jobs where state = 'queued'"))).all()
+    assert [row.max_attempts for row in queued] == [ATTEMPTS] * again
+    if again:
+        assert await removal(learner) == "done"
+        assert (await receipt(learner.store, given.code)).state == "done"
+
+
+async def test_what_is_not_registered_yet_is_gone_before_the_receipt_says_so(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    checkpoint_id, measured = await candidate(learner, who)
+    placed = tiny_adapter(learner.places.checkpoints / "placed", learner.base, seed=9)
+    placed.directory.rename(learner.places.checkpoints / placed.name)
+    half = learner.places.serving / f".{measured.name}.17-0a0b0c0d"
+    half.mkdir(parents=True)
+    (half / "adapter_model.safetensors").write_text(CANARY)
+    async with learner.store.begin() as tx:
+        train = await jobs.claim(tx, await jobs.enqueue(tx, training(who, "train:x")), "killed")
+        assert train
+        await jobs.remember(tx, train, adapter=placed.name)
+        job = await jobs.claim(tx, await jobs.enqueue(tx, evaluation(checkpoint_id, who.person_id)), "killed")
+        assert job
+        gates = await lineage.begin_gates(tx, checkpoint_id, job.id, {}, "suite")
+    write_score_job(learner.places.gate(gates), ScoreJob(learner.model_dir, measured.directory, ()))
+
+    given = await forget_person(learner.store, learner.places.home / "elsewhere", who.person_id, "all", "person")
+    assert await removal(learner) == "done"
+    assert (await receipt(learner.store, given.code)).state == "done"
+    places = learner.places
+    assert [f.name for p in (places.checkpoints, places.serving, places.runs) if p.is_dir() for f in p.iterdir()] == []
+
+
+async def test_forgetting_the_chat_takes_an_adapter_of_a_training_that_ends_with_it(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    _, kept = await candidate(learner, who)
+    placed = tiny_adapter(learner.places.checkpoints / "placed", learner.base, seed=9)
+    placed.directory.rename(learner.places.checkpoints / placed.name)
+    async with learner.store.begin() as tx:
+        train = await jobs.claim(tx, await jobs.enqueue(tx, training(who, "train:x")), "killed")
+        assert train
+        await jobs.remember(tx, train, adapter=placed.name)
+    await forget_person(learner.store, learner.places.home / "elsewhere", who.person_id, "chat", "person")
+    assert await removal(learner) == "done"
+    assert [f.name for f in learner.places.checkpoints.iterdir()] == [kept.name]
 
 
 async def test_an_unknown_scope_forgets_nothing(learner: Learner) -> None:

@@ -30,7 +30,7 @@ from app.store import Store, Tx, admission, jobs, lineage
 from app.store.lineage import NewSnapshot
 from learner.dataset.admit import admit
 from learner.dataset.freeze import freeze, memory_ids, thaw, train_settings
-from learner.tasks import evaluate, train, trainer
+from learner.tasks import background, evaluate, train, trainer
 from learner.tasks import run as tasks
 from learner.tasks.background import MOST_MEASUREMENTS, tidy
 from learner.tasks.context import Learner, open_learner
@@ -38,7 +38,7 @@ from learner.tasks.run import handle
 from learner.tasks.stop import NotAllowedError
 from learner.tasks.train import evaluation
 from learner.train import job as files
-from learner.train.score import ScoreRow
+from learner.train.score import INPUT, ScoreJob, ScoreRow, write_score_job
 from tests.fakes.model import ModelServer
 from tests.fakes.model.replies import Call
 from tests.integration.test_release import by_model, do
@@ -441,6 +441,90 @@ async def test_a_machine_too_busy_to_measure_decides_nothing_and_the_candidate_i
     await tidy(learner)
     assert await do(learner, work) == ("done", None)
     assert (await verdict(learner, checkpoint_id))[0] == "passed"
+
+
+class TidiedScorer(FixedScorer):
+    """A scoring process so slow that the folders are tidied meanwhile."""
+
+    def __init__(self, learner: Learner, work_dir: Path) -> None:
+        self._learner = learner
+        self._work_dir = work_dir
+
+    async def score(self, rows: Sequence[ScoreRow]) -> Sequence[float]:
+        write_score_job(self._work_dir, ScoreJob(self._work_dir, self._work_dir, tuple(rows)))
+        os.utime(self._work_dir, (0, 0))
+        await tidy(self._learner)
+        assert (self._work_dir / INPUT).exists()
+        return [-1.0] * len(rows)
+
+
+async def test_tidying_leaves_a_measurement_its_folder(learner: Learner, model: ModelServer) -> None:
+    who = await pupil(learner.store)
+    model.reply_with(taught)
+    checkpoint_id, _ = await candidate(learner, who)
+    slow = replace(learner, scorer=lambda _base, _checkpoint, work_dir: TidiedScorer(learner, work_dir))
+    assert await do(slow, evaluation(checkpoint_id, who.person_id)) == ("done", None)
+    assert (await verdict(learner, checkpoint_id))[0] == "passed"
+    assert list(learner.places.runs.iterdir()) == []
+
+
+async def test_what_a_killed_measurement_left_goes_with_the_next_or_with_time(
+    learner: Learner, model: ModelServer
+) -> None:
+    who = await pupil(learner.store)
+    model.reply_with(taught)
+    checkpoint_id, _ = await candidate(learner, who)
+    job = await claimed(learner, evaluation(checkpoint_id, who.person_id))
+    left = []
+    for _ in range(2):
+        async with learner.store.begin() as tx:
+            gates = await lineage.begin_gates(tx, checkpoint_id, job.id, {}, "suite")
+        write_score_job(learner.places.gate(gates), ScoreJob(learner.model_dir, learner.model_dir, ()))
+        left.append(learner.places.gate(gates))
+    os.utime(left[0], (0, 0))
+    await tidy(learner)
+    assert [folder.exists() for folder in left] == [False, True]
+    async with learner.store.begin() as tx:
+        await tx.execute(text("update jobs set state = 'queued'"))
+    assert (await do(learner, evaluation(checkpoint_id, who.person_id)))[0] == "done"
+    assert not left[1].exists()
+
+
+@pytest.mark.parametrize(("faults", "found"), [(1, "passed"), (2, "passed"), (3, "refused")])
+async def test_a_fault_of_the_server_is_not_the_candidate_s(
+    learner: Learner, model: ModelServer, monkeypatch: pytest.MonkeyPatch, faults: int, found: str
+) -> None:
+    monkeypatch.setattr("learner.serve.bring_up.AGAIN_AFTER_S", (0.01, 0.01))
+    who = await pupil(learner.store)
+    model.reply_with(taught)
+    checkpoint_id, _ = await candidate(learner, who)
+    model.adapters.failing = [500] * faults
+    assert await do(learner, evaluation(checkpoint_id, who.person_id)) == ("done", None)
+    assert (await verdict(learner, checkpoint_id))[0] == found
+
+
+async def test_tidying_that_fails_is_done_again_and_one_folder_does_not_hold_up_the_rest(
+    learner: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "TIDY_EVERY_S", 0.05)
+    orphan = learner.places.runs / "orphan"
+    who = await pupil(learner.store)
+    job = await claimed(learner, learn.Work("train", "train", "train:x", person_id=who.person_id))
+    snapshot_id = await frozen_snapshot(learner, who)
+    async with learner.store.begin() as tx:
+        run_id = await lineage.begin_run(tx, snapshot_id, job.id, who.person_id, {"algorithm": "opd", "seed": 1}, "x")
+        await jobs.cancelled(tx, job, "over")
+    (learner.places.runs / str(run_id) / files.BODIES).mkdir(parents=True)  # what no unlinking removes
+    orphan.mkdir()
+    os.utime(orphan, (0, 0))
+    tidying = asyncio.create_task(background._keep_tidy(learner))
+    try:
+        async with asyncio.timeout(20):
+            while orphan.exists():
+                assert not tidying.done()
+                await asyncio.sleep(0.05)
+    finally:
+        tidying.cancel()
 
 
 async def live_evaluation(learner: Learner, checkpoint_id: UUID) -> jobs.Job | None:

@@ -14,12 +14,14 @@ from sqlalchemy import text
 
 from app.domain.consent import Purpose
 from app.domain.profiles import IDENTITY_FILE, ModelIdentity
-from app.services.forget import forget_person
+from app.services.forget import forget_person, receipt
 from app.services.learn import progress
 from app.store import Store, jobs
 from app.store.jobs import Work
 from learner.dataset.freeze import train_settings
+from learner.durable import discard
 from learner.tasks import run as tasks
+from learner.tasks.background import tidy
 from learner.tasks.context import Learner
 from learner.tasks.run import handle
 from learner.train import job as files
@@ -174,7 +176,7 @@ async def test_a_killed_worker_s_training_dies_with_it_and_is_taken_up(learner: 
     who = await pupil(learner.store)
     learner = with_updates(learner, 30)
     job_id = await queued(learner, who)
-    worker = await asyncio.create_subprocess_exec(*_worker_command(learner, job_id), env=_worker_env(learner))
+    worker = await asyncio.create_subprocess_exec(*_worker_command(learner, job_id, 30), env=_worker_env(learner))
     folder = await in_step(learner)
     worker.kill()
     await worker.wait()
@@ -191,7 +193,58 @@ async def test_a_killed_worker_s_training_dies_with_it_and_is_taken_up(learner: 
     assert await count(learner, "checkpoints") == 1
 
 
-def _worker_command(learner: Learner, job_id: UUID) -> list[str]:
+async def killed_when_placed(learner: Learner, who: Pupil) -> UUID:
+    """Train until the checkpoint is in its place, kill the worker there, and give its job back; return the job."""
+    job_id = await queued(learner, who)
+    environment = _worker_env(learner) | {"MENTEE_KILL_AT": "train:placed"}
+    worker = await asyncio.create_subprocess_exec(*_worker_command(learner, job_id, 3), env=environment)
+    assert await asyncio.wait_for(worker.wait(), PATIENCE_S) == -signal.SIGKILL
+    assert await count(learner, "checkpoints") == 0
+    async with learner.store.begin() as tx:
+        await tx.execute(text("update jobs set lease_until = now() - interval '1 second'"))
+        await jobs.sweep(tx)
+    return job_id
+
+
+async def test_a_checkpoint_that_was_placed_and_not_registered_is_registered_after_a_long_sleep(
+    learner: Learner,
+) -> None:
+    who = await pupil(learner.store)
+    job_id = await killed_when_placed(learner, who)
+    (placed,) = learner.places.checkpoints.iterdir()
+    os.utime(placed, (0, 0))
+    await tidy(learner)
+    assert placed.exists()
+    before = files.read_result(await run_dir(learner))
+    await handle(learner, job_id)
+    assert await ended(learner, job_id) == ("done", None)
+    assert files.read_result(await run_dir(learner)) == before  # not trained again
+    async with learner.store.begin() as tx:
+        assert list(await tx.scalars(text("select name from checkpoints"))) == [placed.name]
+
+
+async def test_a_checkpoint_that_was_placed_and_lost_is_trained_again(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    job_id = await killed_when_placed(learner, who)
+    (placed,) = learner.places.checkpoints.iterdir()
+    discard(placed)
+    await handle(learner, job_id)
+    assert await ended(learner, job_id) == ("done", None)
+    assert [f.name for f in learner.places.checkpoints.iterdir()] == [placed.name]
+
+
+async def test_forgetting_takes_a_checkpoint_that_was_placed_and_not_registered(learner: Learner) -> None:
+    who = await pupil(learner.store)
+    await killed_when_placed(learner, who)
+    given = await forget_person(learner.store, learner.places.home, who.person_id, "learnt", "person")
+    async with learner.store.begin() as tx:
+        removal = await tx.scalar(text("update jobs set due_at = now() where kind = 'forget' returning id"))
+    await handle(learner, removal)
+    assert (await receipt(learner.store, given.code)).state == "done"
+    assert [*learner.places.checkpoints.iterdir(), *learner.places.runs.iterdir()] == []
+
+
+def _worker_command(learner: Learner, job_id: UUID, updates: int) -> list[str]:
     program = (
         "import asyncio, sys; from uuid import UUID; from app.config import load; from dataclasses import replace\n"
         "from learner.tasks import train; from learner.tasks.context import open_learner\n"
@@ -201,7 +254,7 @@ def _worker_command(learner: Learner, job_id: UUID) -> list[str]:
         "train.train_settings = lambda *a, **k: replace(make(*a, **k), **small)\n"
         "async def main():\n"
         "    made = await open_learner(load())\n"
-        "    lora = replace(made.profile.lora, rank=2, alpha=4, updates=30)\n"
+        f"    lora = replace(made.profile.lora, rank=2, alpha=4, updates={updates})\n"
         "    made = replace(made, profile=replace(made.profile, lora=lora))\n"
         "    await handle(made, UUID(sys.argv[1]))\n"
         "asyncio.run(main())"
