@@ -13,6 +13,7 @@ from app.domain.turn import Origin, Outcome, Provenance, Turn
 from app.errors import NotFoundError
 from app.store.engine import Tx
 from app.store.outbox import SETTLED
+from app.store.tables.people import accounts, chats
 from app.store.tables.road import outbox, turns
 
 HISTORY_TURNS = 40
@@ -145,6 +146,23 @@ async def by_message(tx: Tx, chat_id: UUID, message_id: str) -> Turn | None:
     """Return the turn whose reply has a part with this platform id."""
     part = select(outbox.c.turn_id).where(outbox.c.chat_id == chat_id, outbox.c.provider_message_id == message_id)
     return await _one(tx, select(turns).where(turns.c.id.in_(part)))
+
+
+async def topic_of_reply(tx: Tx, bot_id: UUID, chat: str, message_id: str, account: str) -> str | None:
+    """Return the topic in which a message of `chat` answers `account`; None when it is no reply to them.
+
+    Chat, message and account are the platform's ids; within a chat a message's id is the same in every topic.
+    """
+    query = (
+        select(chats.c.thread)
+        .join_from(outbox, turns, turns.c.id == outbox.c.turn_id)
+        .join(chats, chats.c.id == outbox.c.chat_id)
+        .join(accounts, (accounts.c.person_id == turns.c.person_id) & (accounts.c.bot_id == chats.c.bot_id))
+        .where(chats.c.bot_id == bot_id, chats.c.external_id == chat, outbox.c.provider_message_id == message_id)
+        .where(accounts.c.external_id == account)
+    )
+    found = await tx.scalar(query.limit(1))
+    return None if found is None else str(found)
 
 
 async def by_user_message(tx: Tx, chat_id: UUID, message_id: str) -> Turn | None:
