@@ -10,7 +10,7 @@ ClassifiedBy = Literal["rule", "judge", "person", "reviewer"]
 
 
 class FeedbackClass(StrEnum):
-    """What kind of feedback it is; only some carry a reward (`CARRIES_REWARD`)."""
+    """What kind of feedback it is."""
 
     WRONG_FACT = "wrong_fact"
     STYLE = "style"
@@ -23,15 +23,6 @@ class FeedbackClass(StrEnum):
     UNCLEAR = "unclear"
 
 
-CARRIES_REWARD = frozenset(
-    {
-        FeedbackClass.WRONG_FACT,
-        FeedbackClass.STYLE,
-        FeedbackClass.PREFERENCE,
-        FeedbackClass.PERSONAL_FACT,
-        FeedbackClass.PRAISE,
-    }
-)
 TO_MEMORY = frozenset({FeedbackClass.STYLE, FeedbackClass.PREFERENCE, FeedbackClass.PERSONAL_FACT})
 
 

@@ -2,7 +2,8 @@
 
 A person's prompt is admitted when it was typed in a private chat, is their own words, and memory and personal training
 were allowed both when it was typed and now. A line is admitted unless its feedback was excluded or somebody else's
-words passed on, though it be forgotten since, or the person went back on what was learnt from it. Texts are scrubbed afterwards, in `learner/dataset`.
+words passed on, though it be forgotten since, or the person went back on what was learnt from it. Texts are scrubbed
+afterwards, in `learner/dataset`.
 """
 
 from collections.abc import Sequence

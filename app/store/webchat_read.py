@@ -170,10 +170,8 @@ async def _turns(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> li
 
 def _turn(row: RowMapping) -> TurnView:
     values = dict(row)
-    used = cast("dict[str, object]", values.pop("memory_used") or {})
-    # {"ids": [...]} names the lines; any other document counts its keys.
-    lines = used.get("ids", used)
-    return TurnView(memory_used=len(lines) if isinstance(lines, list | dict) else 0, **values)
+    used = cast("dict[str, list[str]]", values.pop("memory_used"))
+    return TurnView(memory_used=len(used.get("ids", ())), **values)  # none yet where nothing was generated
 
 
 async def _parts(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> list[PartView]:
