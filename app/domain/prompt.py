@@ -2,7 +2,8 @@
 
 The rule: system prompt with memory, then memory's examples as turns (a small model follows examples, not bare
 instructions), then the latest turns of the session that fit, whole turns only, then the new message. Memory is never
-dropped for history; a message that alone does not fit is refused before it comes here.
+dropped for history. Lengths are estimates, and what is too long without any history goes out as it is: the model server
+refuses it, and the person is told so.
 """
 
 from collections.abc import Mapping, Sequence

@@ -145,6 +145,12 @@ async def test_the_correction_is_a_word_diff(owner: Admin, world: World) -> None
     assert "<del>여섯</del><ins>아홉</ins>" in korean
 
 
+WHY = {
+    "approve": "Read: the person's own wish, fit to be learnt from",
+    "relabel": "Read: it belongs to another class",
+}
+
+
 @pytest.mark.parametrize(
     ("decision", "state", "more"),
     [
@@ -162,11 +168,12 @@ async def test_a_decision_is_stored_followed_up_and_audited(
     assert answer.path.startswith("/admin/feedback?state=new&done=")
     row = await one(store, 'select *, "class" as kind_of from feedback where id = :id', id=world.correction)
     assert (row["review_state"], row["reviewed_by"]) == (state, "mina")
-    assert row["review_reason"] == more.get("reason")
+    assert row["review_reason"] == more.get("reason", WHY.get(decision))
     assert row["quarantined"] == (state == "quarantined")
     assert row["class"] == more.get("new_class", "style")
     assert panel.actions.reviewed == [(world.correction, state)]
     entry = await audited(store, f"feedback:review:{decision}")
+    assert entry["reason"] == row["review_reason"]
     assert (entry["actor"], entry["subject"]) == ("mina", f"feedback:{world.correction}")
     assert entry["before_digest"] != entry["after_digest"]
     assert "egg" not in repr(entry), "digests, not texts"
@@ -359,6 +366,7 @@ def identity(**more: str) -> dict[str, str]:
         "facts": "place: Busan",
         "contact": "",
         "languages": "ko",
+        "reason": "kinder",
         **more,
     }
 
@@ -371,11 +379,12 @@ async def test_an_edited_identity_is_a_new_version(owner: Admin, world: World, s
     row = await one(store, "select * from bot_identities where version = 3")
     assert (row["system_prompt"], row["languages"], row["facts"]) == ("Be kind.", ["ko"], {"place": "Busan"})
     assert row["created_by"] == "mina"
-    assert (await audited(store, "bot:identity:change"))["detail"] == {"version": 3}
+    entry = await audited(store, "bot:identity:change")
+    assert (entry["detail"], entry["reason"]) == ({"version": 3}, "kinder")
     assert (await owner.post(address, identity())).status == 409, "the form was made for version 2"
 
 
-NEEDED = ["name", "system_prompt", "privacy_notice", "languages"]
+NEEDED = ["name", "system_prompt", "privacy_notice", "languages", "reason"]
 
 
 async def test_an_identity_needs_its_parts(owner: Admin, world: World) -> None:

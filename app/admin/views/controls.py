@@ -80,7 +80,7 @@ async def identity(visit: Visit) -> web.StreamResponse:
 
 async def change_identity(visit: Visit) -> web.StreamResponse:
     """Store a new version of a bot's identity."""
-    wanted = _identity(visit.fields)
+    wanted, reason = _identity(visit.fields), visit.fields.reason()
     async with visit.store.begin() as tx:
         bot = await controls.bot(tx, visit.id())
         if (bot.version or 0) != wanted.seen_version:
@@ -91,7 +91,7 @@ async def change_identity(visit: Visit) -> web.StreamResponse:
             visit.actor,
             "bot:identity:change",
             f"bot:{bot.id}",
-            visit.fields.text("reason") or None,
+            reason,
             before=_state(before) if before else None,
             after=_state(made),
             detail={"version": made.version},

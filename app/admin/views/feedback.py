@@ -110,9 +110,10 @@ async def decide(visit: Visit) -> web.StreamResponse:
     name = visit.fields.choice("decision", DECISIONS)
     if not name:
         raise ChoiceError
-    reason = visit.fields.text("reason") or None
-    if name in NEEDS_REASON and not reason:
+    if name in NEEDS_REASON and not visit.fields.text("reason"):
         raise ReasonMissingError
+    # The audit log says why of everything; of what goes without saying, what the button means.
+    reason = visit.fields.text("reason") or visit.words.t(f"decision_why.{name}")
     decision = review.Decision(
         state=DECISIONS[name],
         seen_state=visit.fields.choice("seen", STATES),
