@@ -71,6 +71,7 @@ class _Doctor:
             self._model,
             self._lora,
             self._isolation,
+            self._training,
             self._judge,
             self._telegram,
             self._whatsapp,
@@ -143,7 +144,8 @@ class _Doctor:
             env = {"BROKER_URL": self._broker_url()}
         except PartError as error:
             return self._sentence("workers", error)
-        silent = [name for name in names if not await workers.worker_answers(name, env)]
+        answered = await asyncio.gather(*(workers.worker_answers(name, env) for name in names))
+        silent = [name for name, good in zip(names, answered, strict=True) if not good]
         if silent:
             return self._finding("workers", "bad", "bad", names=", ".join(silent), logs=self._home.logs)
         return self._finding("workers", "ok", "ok", names=", ".join(names))
@@ -179,7 +181,8 @@ class _Doctor:
     async def _isolation(self) -> Finding:
         directory = self._model_dir()
         if find_spec("safetensors") is None or directory is None:
-            return self._finding("isolation", "skip", "away", reason=self._texts.say("doctor.lora.learner"))
+            lacks = "doctor.lora.files" if find_spec("safetensors") else "doctor.lora.learner"
+            return self._finding("isolation", "skip", "away", reason=self._texts.say(lacks))
         try:
             async with self._client() as client:
                 scratch = self._home.root / "probes"
@@ -187,6 +190,14 @@ class _Doctor:
         except MenteeError as error:
             return self._finding("isolation", "bad", "away", reason=error)
         return self._finding("isolation", "ok" if verdict == "ok" else "bad", verdict, home=self._home.root)
+
+    async def _training(self) -> Finding:
+        if self._settings.train_device == "cpu":
+            return self._finding("training", "ok", "cpu")
+        if find_spec("torch") is None:
+            return self._finding("training", "skip", "learner", reason=self._texts.say("doctor.lora.learner"))
+        good = await workers.gpu_answers()
+        return self._finding("training", "ok", "ok") if good else self._finding("training", "bad", "bad")
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[VllmClient]:

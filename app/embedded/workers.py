@@ -22,6 +22,7 @@ MIGRATIONS = ROOT / "migrations" / "alembic.ini"
 MIGRATE_TIMEOUT_S = 300
 READY_TIMEOUT_S = 3
 PING_TIMEOUT_S = 15
+GPU_TIMEOUT_S = 60
 WORKER_STOP_TIMEOUT_S = 15.0
 GATEWAY_STOP_TIMEOUT_S = 45.0
 
@@ -78,6 +79,22 @@ async def worker_answers(name: str, env: Mapping[str, str]) -> bool:
     )
     try:
         return await asyncio.wait_for(process.wait(), PING_TIMEOUT_S) == 0
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return False
+
+
+async def gpu_answers() -> bool:
+    """Whether torch finds a GPU here that trainings could use; asked in a process of its own, which gives its memory back."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "import torch; raise SystemExit(not torch.cuda.is_available())"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        return await asyncio.wait_for(process.wait(), GPU_TIMEOUT_S) == 0
     except TimeoutError:
         process.kill()
         await process.wait()

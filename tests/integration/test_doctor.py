@@ -107,9 +107,18 @@ async def test_a_server_that_is_away_is_not_judged(settings: Settings) -> None:
 
 
 async def test_without_the_bases_files_the_round_trip_is_not_called_done(settings: Settings, tmp_path: Path) -> None:
-    lora, _ = await round_trip(settings.model_copy(update={"model_dir": None, "model": "qwen3-4b"}))
-    assert lora.state == "bad"
+    lora, isolation = await round_trip(settings.model_copy(update={"model_dir": None, "model": "qwen3-4b"}))
+    assert (lora.state, isolation.state) == ("bad", "skip")
     assert "MODEL_DIR" in lora.detail
+    assert "MODEL_DIR" in isolation.detail
+
+
+async def test_a_gpu_that_is_not_there_is_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    found = await _Doctor(settings.model_copy(update={"train_device": "cuda"}), Texts("en"))._training()
+    assert found.state == "bad"
+    assert "TRAIN_DEVICE=cpu" in found.detail
+    assert (await _Doctor(settings, Texts("en"))._training()).state == "ok"
 
 
 @pytest.fixture
@@ -184,7 +193,7 @@ async def visit(capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str], str
     return code, [line[2:].partition(":")[0] for line in said.splitlines() if line.startswith("✗")], said
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(240)
 async def test_it_ends_with_0_only_if_everything_works(
     whole: None,
     model: ModelServer,
@@ -192,7 +201,7 @@ async def test_it_ends_with_0_only_if_everything_works(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(120):
         while (found := await visit(capsys))[1] == ["workers"]:  # they are still starting
             await asyncio.sleep(0.5)
     code, bad, said = found
@@ -200,22 +209,19 @@ async def test_it_ends_with_0_only_if_everything_works(
     assert said.splitlines()[-1] == "Everything works."
     assert {line[2:].partition(":")[0] for line in said.splitlines() if line.startswith("–")} == ALONE
 
-    # A judge that answers in prose, and a token that Telegram does not know: each is one failure, named.
+    # A model that fails, a judge that is none, a token that Telegram does not know: each is named, nothing else is.
+    model.always(Refuse())
     monkeypatch.setenv("JUDGE_BASE_URL", model.url)
     monkeypatch.setenv("JUDGE_MODEL", "nobody")
     monkeypatch.setenv("TELEGRAM_BASE_URL", telegram_server.base_url)
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "1:planted-token")
     code, bad, said = await visit(capsys)
-    assert (code, set(bad)) == (1, {"judge", "Telegram"}), said
+    assert (code, set(bad)) == (1, {"LoRA round trip", "isolation", "judge", "Telegram"}), said
     assert "planted-token" not in said
-    assert said.splitlines()[-1] == "2 of 13 checks failed."
+    assert said.splitlines()[-1] == "4 of 14 checks failed."
 
     for name in ("JUDGE_BASE_URL", "JUDGE_MODEL", "TELEGRAM_BOT_TOKEN"):
         monkeypatch.delenv(name)
-    model.always(Refuse())
-    code, bad, said = await visit(capsys)
-    assert code == 1
-    assert {"LoRA round trip", "isolation"} <= set(bad), said
     model.heal()
     model.reply_with(by_model)
 
