@@ -46,7 +46,7 @@ lint: install-dev ## ruff, strict types, layers, migrations = models; prints the
 	@$(VENV)/bin/ruff format --check $(wildcard $(CODE))
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-logo
-	@$(PYTEST) -q --durations=0 --no-header tests/integration/test_schema.py -k models_and_migrations_agree
+	@$(PYTEST) -q --no-header tests/integration/test_schema.py -k models_and_migrations_agree
 	@$(PYTHON) -m tests.support.budget
 
 format: install-dev ## Let ruff arrange the code
