@@ -5,7 +5,7 @@ connection that was cancelled in mid-query.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 
 import asyncpg
@@ -63,7 +63,7 @@ class Store:
         try:
             async with self._engine.connect() as connection:
                 yield connection
-                await asyncio.shield(connection.commit())
+                await _to_its_end(connection.commit())
         except (OSError, InterfaceError, OperationalError, asyncpg.PostgresConnectionError) as error:
             raise StoreUnavailableError from error
         except (DBAPIError, asyncpg.PostgresError) as error:
@@ -85,6 +85,20 @@ class Store:
     def engine(self) -> AsyncEngine:
         """The engine, for migrations and tests."""
         return self._engine
+
+
+async def _to_its_end(commit: Coroutine[object, object, None]) -> None:
+    """Await a commit even while the task is being cancelled, and only then let the cancellation go on.
+
+    Left to itself, it would still use the connection when that is closed; the driver's complaint about it would stand in
+    the place of the cancellation, and the task would live on.
+    """
+    running = asyncio.ensure_future(commit)
+    try:
+        await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
 
 
 def _meaning(error: DBAPIError | asyncpg.PostgresError) -> StoreUnavailableError | None:
