@@ -53,8 +53,8 @@ class Consents:
 
     @classmethod
     def of(cls, events: Iterable[ConsentEvent]) -> Self:
-        """Return the state after `events`, the last of each purpose deciding."""
-        latest = {e.purpose: e for e in sorted(events, key=lambda e: e.at)}
+        """Return the state after `events`, the last of each purpose deciding; of two at the same instant the one that refuses."""
+        latest = {e.purpose: e for e in sorted(events, key=lambda e: (e.at, e.event not in GRANTING))}
         allowed = frozenset(p for p, e in latest.items() if e.event in GRANTING)
         return cls(allowed, frozenset(latest))
 

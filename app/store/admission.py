@@ -12,9 +12,11 @@ from uuid import UUID
 
 from sqlalchemy import Row, select, text
 
+from app.domain.consent import Purpose
 from app.domain.memory import Example, MemoryLine
 from app.domain.prompt import identity_text
 from app.domain.turn import BaseIdentity
+from app.store.consents import allows_in_sql
 from app.store.engine import Tx
 from app.store.tables.people import people
 
@@ -24,9 +26,7 @@ REFUSED_BEFORE = "refused_before"
 KEPT_OUT = (WENT_BACK, REFUSED_BEFORE)
 MAX_PROMPTS = 200
 
-_ALLOWS = """coalesce((select e.event in ('given', 'renewed') from consent_events e
-    where e.person_id = :person and e.purpose = '{purpose}' order by e.at desc limit 1), false)"""
-_BOTH = _ALLOWS.format(purpose="memory") + " and " + _ALLOWS.format(purpose="personal_training")
+_BOTH = " and ".join(allows_in_sql(":person", purpose) for purpose in (Purpose.MEMORY, Purpose.PERSONAL_TRAINING))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from app import clock
 from app.domain.consent import NOTICE_VERSION, ConsentEvent, Consents, Purpose
 from app.domain.event import ChatAddress, Sender
 from app.domain.person import Account, Awaiting, Chat, Identity, Person
+from app.store.consents import latest_first
 from app.store.engine import Tx
 from app.store.tables import people as t
 
@@ -128,11 +129,6 @@ async def set_asked_consent(tx: Tx, person_id: UUID) -> bool:
     return (await tx.execute(done)).rowcount == 1
 
 
-async def set_account_status(tx: Tx, account_id: UUID, status: str) -> None:
-    """Keep whether an account is active, blocked the bot, or opted out."""
-    await tx.execute(update(t.accounts).where(t.accounts.c.id == account_id).values(status=status))
-
-
 async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> Chat:
     """Return the chat at `address`, made when it is new and locked until the transaction ends."""
     owner = person_id if address.kind == "private" else None
@@ -182,7 +178,7 @@ async def consents(tx: Tx, person_id: UUID) -> Consents:
     c = t.consent_events.c
     query = select(c.purpose, c.event, c.at, c.notice_version).where(c.person_id == person_id)
     query = query.ext(distinct_on(c.purpose))
-    rows = await tx.execute(query.order_by(c.purpose, c.at.desc()))
+    rows = await tx.execute(query.order_by(c.purpose, *latest_first()))
     return Consents.of(ConsentEvent(Purpose(r.purpose), r.event, r.at, r.notice_version) for r in rows)
 
 

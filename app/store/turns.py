@@ -7,10 +7,12 @@ from uuid import UUID
 from sqlalchemy import Row, Select, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
+from app.domain.consent import Purpose
 from app.domain.outgoing import Content
 from app.domain.prompt import PastTurn
 from app.domain.turn import Origin, Outcome, Provenance, Turn
 from app.errors import NotFoundError
+from app.store.consents import allows_in_sql
 from app.store.engine import Tx
 from app.store.outbox import SETTLED
 from app.store.tables.people import accounts, chats
@@ -202,20 +204,16 @@ async def forget_shown(tx: Tx) -> None:
 
 
 # Texts without memory consent live as long as their session; the token ids would give them back, so they go too.
-_FORGET_ENDED = text("""
+_FORGET_ENDED = text(f"""
     update turns t
     set user_text = null, reply_text = null, prompt_token_ids = null, response_token_ids = null,
         response_logprobs = null, learnable = false
     from sessions s join chats h on h.id = s.chat_id
     where t.session_id = s.id and t.user_text is not null
       and (s.ended_at is not null or s.last_at < now() - make_interval(mins => :idle))
-      and (h.kind <> 'private' or not coalesce((
-          select c.event in ('given', 'renewed') from consent_events c
-          where c.person_id = t.person_id and c.purpose = 'memory'
-          order by c.at desc limit 1
-      ), false))
+      and (h.kind <> 'private' or not {allows_in_sql("t.person_id", Purpose.MEMORY)})
     returning t.id
-""")
+""")  # noqa: S608 - a constant of ours; values are bound
 
 
 async def _one(tx: Tx, query: Select[tuple[object, ...]]) -> Turn | None:

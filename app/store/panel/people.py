@@ -12,6 +12,7 @@ from sqlalchemy import func, select, text
 
 from app.domain.consent import Purpose
 from app.errors import NotFoundError
+from app.store.consents import allowed_in_sql
 from app.store.engine import Tx
 from app.store.panel.reading import allows_now, only_if, read_all, read_one
 from app.store.tables.feedback import memory_lines
@@ -85,22 +86,19 @@ class ForgetPreview:
     shared_checkpoints: int
 
 
-_LIST = text("""
+_LIST = text(f"""
     select p.id, p.status, p.language, p.last_seen_at, p.created_at,
            coalesce((select array_agg(distinct b.channel) from accounts a join bots b on b.id = a.bot_id
-                     where a.person_id = p.id), '{}') as channels,
+                     where a.person_id = p.id), array[]::text[]) as channels,
            (select count(*) from turns t where t.person_id = p.id) as turns,
            (select count(*) from feedback f where f.person_id = p.id) as feedback,
-           coalesce((select array_agg(latest.purpose order by latest.purpose) from
-                        (select distinct on (ce.purpose) ce.purpose, ce.event from consent_events ce where ce.person_id = p.id
-                         order by ce.purpose, ce.at desc, ce.event in ('given', 'renewed')) latest
-                     where latest.event in ('given', 'renewed')), '{}') as allowed
+           {allowed_in_sql("p.id")} as allowed
     from people p
     where (cast(:search as text) = '' or cast(p.id as text) like :prefix
            or exists (select from accounts a where a.person_id = p.id and a.external_id = :search))
       and (cast(:status as text) = '' or p.status = :status) and (cast(:one as uuid) is null or p.id = :one)
     order by p.last_seen_at desc nulls last, p.id limit :limit offset :offset
-""")
+""")  # noqa: S608 - constants of ours; values are bound
 
 _ADAPTERS = text("""
     select c.id, c.name, c.scope, c.state,

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Executable, and_, case, exists, func, null, select
+from sqlalchemy import ColumnElement, Executable, and_, case, exists, null
 
-from app.domain.consent import GRANTING, Purpose
+from app.domain.consent import Purpose
+from app.store import consents
 from app.store.engine import Tx
-from app.store.tables.people import consent_events, people
+from app.store.tables.people import people
 
 T = TypeVar("T")
 
@@ -24,17 +25,9 @@ async def read_one(tx: Tx, make: Callable[..., T], query: Executable) -> T | Non
 
 
 def allows_now(person_id: ColumnElement[Any], purpose: Purpose) -> ColumnElement[bool]:
-    """Whether the person's latest answer for `purpose` grants it, at this moment; of two at the same instant, the refusal."""
-    granting = consent_events.c.event.in_(sorted(GRANTING))
-    latest = (
-        select(consent_events.c.event.in_(sorted(GRANTING)))
-        .where(consent_events.c.person_id == person_id, consent_events.c.purpose == purpose.value)
-        .order_by(consent_events.c.at.desc(), granting.asc())
-        .limit(1)
-        .scalar_subquery()
-    )
+    """Whether the person allows `purpose` at this moment and was not forgotten."""
     here = exists().where(people.c.id == person_id, people.c.status != "forgotten")
-    return and_(func.coalesce(latest, False), here)
+    return and_(consents.allows_now(person_id, purpose), here)
 
 
 def only_if(condition: ColumnElement[bool], column: ColumnElement[Any]) -> ColumnElement[Any]:
