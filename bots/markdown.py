@@ -60,11 +60,11 @@ class _ChatMarkdown(MarkdownIt):
 
 
 @cache
-def _parser(*, tables: bool) -> MarkdownIt:
+def _parser(*rules: str) -> MarkdownIt:
     parser = _ChatMarkdown("commonmark")
     parser.inline = _ChatInline()
     parser.configure("commonmark", {"maxNesting": MAX_NESTING})
-    parser.enable(["strikethrough", *(["table"] if tables else [])])
+    parser.enable(list(rules))
     parser.disable(["reference", "html_block"])
     return parser
 
@@ -74,9 +74,14 @@ def clean(source: str) -> str:
     return _CONTROL.sub(" ", _NEWLINE.sub("\n", source))
 
 
-def tokens_of(source: str, *, tables: bool = True) -> list[Token]:
-    """Return the block tokens of a cleaned source. `tables=False` leaves table lines as text."""
-    return _parser(tables=tables).parse(source)
+def tokens_of(source: str) -> list[Token]:
+    """Return the block tokens of a cleaned source."""
+    return _parser("strikethrough", "table").parse(source)
+
+
+def tokens_without_tables(source: str) -> list[Token]:
+    """Return the block tokens of a cleaned source, the lines of tables as text."""
+    return _parser("strikethrough").parse(source)
 
 
 def widen(source: str) -> str:

@@ -6,9 +6,12 @@ shown more plainly. Knows nothing of message limits (`split`) and of sending.
 
 import html
 import string
+from collections.abc import Callable
+
+from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import MAX_NESTING, clean, tokens_of, widen
+from bots.markdown import MAX_NESTING, clean, tokens_of, tokens_without_tables, widen
 from bots.telegram.ink import TAG
 from bots.telegram.marks import Entity, Rendered, entities
 from bots.telegram.page import Page
@@ -20,8 +23,8 @@ def render(markdown: str) -> Rendered:
     """Return what `markdown` looks like in a chat; offsets in code points."""
     source = clean(storable(markdown))
     solid = _solid(html.unescape(TAG.sub("", source)))
-    for tables in (True, False):
-        rendered = _rendered(source, tables=tables)
+    for read in (tokens_of, tokens_without_tables):
+        rendered = _rendered(source, read)
         if rendered and _solid(rendered.text) + _hidden(rendered) >= solid:
             return rendered
     return Rendered(source.strip())
@@ -33,9 +36,9 @@ def telegram_text(markdown: str) -> tuple[str, tuple[Entity, ...]]:
     return rendered.text, entities(rendered)
 
 
-def _rendered(source: str, *, tables: bool) -> Rendered | None:
+def _rendered(source: str, read: Callable[[str], list[Token]]) -> Rendered | None:
     wide = widen(source)
-    tokens = tokens_of(wide, tables=tables)
+    tokens = read(wide)
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         return None  # the parser stopped descending and dropped what lay below
     return Page(wide.split("\n"), tokens).rendered()

@@ -7,7 +7,7 @@ and then between grapheme clusters. Links and emphasis are cut only when one alo
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from wcwidth import grapheme_boundary_before
@@ -88,14 +88,14 @@ class _Room:
         if end == len(self._text):
             return end
         for low in (start + (end - start) // _LEAST_FILL, start + 1):
-            for pattern, in_code in (
-                (_PARAGRAPH, False),
-                (_LINE, False),
-                (_LINE, True),
-                (_SENTENCE, False),
-                (_SPACE, False),
+            for pattern, allowed in (
+                (_PARAGRAPH, self._in_prose),
+                (_LINE, self._in_prose),
+                (_LINE, self._in_code),
+                (_SENTENCE, self._in_prose),
+                (_SPACE, self._in_prose),
             ):
-                place = self._last(pattern, low, end, in_code=in_code)
+                place = self._last(pattern, low, end, allowed)
                 if place:
                     return place
         return self._hard(start, end)
@@ -107,15 +107,16 @@ class _Room:
         surplus = bisect_right(self._starts, start) + MAX_ENTITIES - len(open_marks)
         return max(start + 1, min(end, self._starts[surplus])) if surplus < len(self._starts) else end
 
-    def _last(self, pattern: re.Pattern[str], low: int, end: int, *, in_code: bool) -> int | None:
+    def _last(self, pattern: re.Pattern[str], low: int, end: int, allowed: Callable[[int], bool]) -> int | None:
         """Return the last allowed place of `pattern` from `low` to `end`."""
         places = [m.start() for m in pattern.finditer(self._text, low, min(len(self._text), end + 2))]
-        return next((p for p in reversed(places) if low <= p <= end and self._allowed(p, in_code=in_code)), None)
+        return next((p for p in reversed(places) if low <= p <= end and allowed(p)), None)
 
-    def _allowed(self, place: int, *, in_code: bool) -> bool:
-        if self._code.hold(place) != in_code or self._inline.hold(place):
-            return False
-        return self._whole(place)
+    def _in_prose(self, place: int) -> bool:
+        return not self._code.hold(place) and not self._inline.hold(place) and self._whole(place)
+
+    def _in_code(self, place: int) -> bool:
+        return self._code.hold(place) and not self._inline.hold(place) and self._whole(place)
 
     def _whole(self, place: int) -> bool:
         """Whether no grapheme cluster spans `place`."""

@@ -7,9 +7,12 @@ shown more plainly. Knows nothing of message limits (`split`) and of sending.
 import html
 import re
 import string
+from collections.abc import Callable
+
+from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import MAX_NESTING, clean, tokens_of, widen
+from bots.markdown import MAX_NESTING, clean, tokens_of, tokens_without_tables, widen
 from bots.whatsapp.page import Page
 
 _MARKUP = frozenset(string.whitespace + string.punctuation)
@@ -22,16 +25,16 @@ def render(markdown: str) -> str:
     source = clean(storable(markdown))
     # The language of a code block is the one thing that is left out.
     solid = _solid(html.unescape(_TAG.sub("", _LANGUAGE.sub("", source))))
-    for tables in (True, False):
-        rendered = _rendered(source, tables=tables)
+    for read in (tokens_of, tokens_without_tables):
+        rendered = _rendered(source, read)
         if rendered is not None and _solid(rendered) >= solid:
             return rendered
     return source.strip()
 
 
-def _rendered(source: str, *, tables: bool) -> str | None:
+def _rendered(source: str, read: Callable[[str], list[Token]]) -> str | None:
     wide = widen(source)
-    tokens = tokens_of(wide, tables=tables)
+    tokens = read(wide)
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         return None  # the parser stopped descending and dropped what lay below
     return Page(wide.split("\n"), tokens).text()

@@ -7,8 +7,6 @@ import { day, onLanguage, say } from "./words.js";
 let me = null;
 const asked = new Map(); // purpose -> wanted state, until the gateway says the same
 
-export const mayWrite = () => me?.status !== "blocked";
-
 /** Read everything about the person again and show it. */
 export async function refresh() {
   me = await get("me");
