@@ -282,7 +282,7 @@ async def test_menus_are_set_per_language(channel: TelegramChannel, server: Tele
 
 async def test_a_wrong_token_is_said_at_the_start(server: TelegramServer) -> None:
     channel = TelegramChannel(build_bot("1234:AAAAAAAAAAAAAAAAAAAAAAAAAAAAA", server.base_url))
-    with pytest.raises(DeliveryError, match="token"):
+    with pytest.raises(DeliveryError, match="TELEGRAM_BOT_TOKEN"):
         await channel.start()
 
 
