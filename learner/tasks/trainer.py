@@ -86,9 +86,19 @@ async def trainer(run_dir: Path, python_path: Path) -> AsyncIterator[Trainer]:
         try:
             yield running
         finally:
-            await asyncio.shield(running.kill())
+            await _killed(running)
     finally:
         (run_dir / files.BODIES).unlink(missing_ok=True)
+
+
+async def _killed(running: Trainer) -> None:
+    """Kill it and see it gone, also where this is cancelled meanwhile: a lost job is noticed in two places."""
+    killing = asyncio.create_task(running.kill())
+    try:
+        await asyncio.shield(killing)
+    except asyncio.CancelledError:
+        await killing
+        raise
 
 
 def _log(run_dir: Path) -> IO[bytes]:
