@@ -68,9 +68,8 @@ class TelegramPart:
             group.create_task(self._register() if self._settings.telegram_mode == "webhook" else self._poll())
 
     async def close(self) -> None:
-        """Close the connection; `run` has ended and nothing is on its way any more."""
-        if self._connected:
-            await self.channel.close()
+        """Close the connection, one that was only being opened too; `run` has ended and nothing is on its way any more."""
+        await self.channel.close()
 
     async def health(self) -> PartHealth:
         """Return how Telegram is."""

@@ -86,3 +86,18 @@ async def test_a_reply_waits_while_the_token_is_refused(
             while not (rows := await gateway.rows("select state, attempts from outbox where error is not null")):
                 await asyncio.sleep(0.05)
     assert rows == [{"state": "due", "attempts": 0}]
+
+
+async def test_a_gateway_that_stops_while_it_connects_leaves_no_connection(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    telegram_server.delay("getMe", 5.0)
+    async with road(
+        database_url, model.url, telegram_bot_token=telegram_server.token, telegram_base_url=telegram_server.base_url
+    ) as gateway:
+        assert gateway.gateway.telegram
+        bot = gateway.gateway.telegram.channel._bot
+        async with asyncio.timeout(5):
+            while not bot._requests_initialized:
+                await asyncio.sleep(0.01)
+    assert not bot._requests_initialized
