@@ -35,12 +35,23 @@ def test_what_fits_is_taught_whole() -> None:
     assert (len(found.ids), found.trimmed) == (full(), False)
 
 
-@pytest.mark.parametrize(("budget", "left"), [(1, 60 + 80 + 2), (43, 80 + 1), (43 + 62, 3 + 1)])
+# Each example brings its request, its reply and the hint beneath it; the last request has the hint beneath it once.
+@pytest.mark.parametrize(("budget", "left"), [(1, 60 + 80 + 2 + 4 + 2), (44, 80 + 1 + 2 + 2), (44 + 63, 3 + 1 + 2 + 2)])
 def test_a_long_lesson_is_trimmed_to_its_newest_examples_and_at_last_to_its_shortest(budget: int, left: int) -> None:
     bare = len(render(teacher_messages(ASKED, [Lesson("l1", LESSON.hint)])))
     found = fit_teacher(ASKED, [LESSON], render, full() - budget)
     assert found
     assert (len(found.ids), found.trimmed) == (bare + left, True)
+
+
+def test_an_only_example_stands_there_twice_where_there_is_room() -> None:
+    lesson = Lesson("l1", LESSON.hint, LESSON.examples[:1])
+    once = len(render(teacher_messages(ASKED, [lesson])))
+    roomy, tight = fit_teacher(ASKED, [lesson], render, 999), fit_teacher(ASKED, [lesson], render, once)
+    assert roomy
+    assert tight
+    assert (len(roomy.ids), roomy.trimmed) == (once + 1 + 2 + 3, False)
+    assert (len(tight.ids), tight.trimmed) == (once, True)
 
 
 def test_without_room_for_one_example_a_prompt_cannot_be_taught() -> None:
