@@ -342,7 +342,7 @@ async def test_forgetting_kills_a_training_and_leaves_nothing(learner: Learner) 
     folder = await in_step(learner)
     (pid,) = training_pids(folder)
     await forget_person(learner.store, learner.places.home, who.person_id, "all", "person")
-    await asyncio.wait_for(running, 15)
+    await asyncio.wait_for(running, 60)
     assert not Path(f"/proc/{pid}").exists()
     assert not folder.exists()
     for table in ("snapshots", "training_runs", "training_steps", "checkpoints"):
@@ -357,7 +357,7 @@ async def test_a_pause_stops_at_the_next_step_and_loses_nothing(learner: Learner
     folder = await in_step(learner)
     async with learner.store.begin() as tx:
         await tx.execute(text("insert into switches (name, paused) values ('training', true)"))
-    await asyncio.wait_for(running, 30)
+    await asyncio.wait_for(running, 60)
     assert (await ended(learner, job_id))[0] == "queued"
     async with learner.store.begin() as tx:
         assert (await progress(tx, who.person_id, learner.settings)).key == "learning_paused"
