@@ -31,11 +31,15 @@ def fit_teacher(
 
     None where not even that fits: without an example the teacher would not follow its own hint.
     """
-    for trimmed, shown in enumerate(_ever_fewer(lessons)):
+    for shown in _ever_fewer(lessons):
         ids = render(teacher_messages(messages, shown))
         if len(ids) <= most_tokens:
-            return TeacherPrompt(ids, trimmed > 0)
+            return TeacherPrompt(ids, any(_shows_fewer(s, lesson) for s, lesson in zip(shown, lessons, strict=True)))
     return None
+
+
+def _shows_fewer(shown: Lesson, lesson: Lesson) -> bool:
+    return len(shown.examples) < min(len(lesson.examples), MAX_EXAMPLES_PER_LESSON)
 
 
 def _ever_fewer(lessons: Sequence[Lesson]) -> Iterator[tuple[Lesson, ...]]:
