@@ -209,3 +209,16 @@ async def test_a_paused_step_is_not_woken_and_goes_on_at_once(store: Store, swit
     async with store.begin() as tx:
         await tx.execute(text("update switches set paused = false"))
     assert await relay.tick() == 1
+
+
+async def test_jobs_are_queued_for_as_long_as_a_connection_lives(database_url: str) -> None:
+    """From its sixth use on PostgreSQL may plan a statement without its values; the key's index must fit then too."""
+    store = Store(database_url, pool_size=1)
+    try:
+        for number in range(12):
+            async with store.begin() as tx:
+                first = await jobs.enqueue(tx, Work("reconcile", "release", f"key-{number}"))
+            async with store.begin() as tx:
+                assert await jobs.enqueue(tx, Work("reconcile", "release", f"key-{number}")) == first
+    finally:
+        await store.close()
