@@ -12,7 +12,7 @@ fits() { "$1" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not
 
 find_python() {
     local candidate
-    for candidate in ${PYTHON_BIN:-} python3.11 python3.12 python3 python; do
+    for candidate in ${PYTHON_BIN:-} python3 python3.12 python3.11 python; do
         if command -v "$candidate" >/dev/null 2>&1 && fits "$candidate"; then
             command -v "$candidate"
             return

@@ -77,23 +77,50 @@ def _shim(folder: Path, name: str, body: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def test_without_a_fitting_python_there_is_one_sentence_with_the_remedy(tmp_path: Path) -> None:
-    """A version manager leaves commands that only fail; an old Python runs but does not fit."""
+def _installing(tmp_path: Path, shims: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    """Run the script in an empty checkout where PATH has nothing but `shims`."""
     checkout = tmp_path / "checkout"
     (checkout / "requirements").mkdir(parents=True)
     script = checkout / "requirements" / "install.sh"
     script.write_text((ROOT / "requirements" / "install.sh").read_text(encoding="utf-8"), encoding="utf-8")
+    for tool in ("bash", "dirname"):
+        (shims / tool).symlink_to(f"/bin/{tool}" if Path(f"/bin/{tool}").exists() else f"/usr/bin/{tool}")
+    env = {key: value for key, value in os.environ.items() if key != "PYTHON_BIN"} | {"PATH": str(shims)} | given
+    command = [str(shims / "bash"), str(script), "gateway"]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=20, check=False)
+
+
+FITS = 'case "$1" in -c) exit 0;; -V) echo the one named NAME; exit 0;; esac; exit 3'
+TOO_OLD = "exit 1"
+
+
+@pytest.mark.parametrize(
+    ("bodies", "given", "taken"),
+    [
+        ({"python3": FITS, "python3.12": FITS, "python3.11": FITS}, "", "python3"),
+        ({"python3": TOO_OLD, "python3.12": FITS, "python3.11": FITS}, "", "python3.12"),
+        ({"python3": TOO_OLD, "python3.12": TOO_OLD, "python3.11": FITS}, "", "python3.11"),
+        ({"python3": FITS, "python3.12": FITS, "python3.11": FITS}, "python3.11", "python3.11"),
+    ],
+)
+def test_the_python_that_people_mean_is_taken_first(
+    tmp_path: Path, bodies: dict[str, str], given: str, taken: str
+) -> None:
+    shims = tmp_path / "bin"
+    for name, body in bodies.items():
+        _shim(shims, name, body.replace("NAME", name))
+    done = _installing(tmp_path, shims, **({"PYTHON_BIN": given} if given else {}))
+    assert f"with the one named {taken}\n" in done.stderr
+
+
+def test_without_a_fitting_python_there_is_one_sentence_with_the_remedy(tmp_path: Path) -> None:
+    """A version manager leaves commands that only fail; an old Python runs but does not fit."""
     shims = tmp_path / "bin"
     for name in ("python3.11", "python3.12"):
         _shim(shims, name, "echo not installed >&2; exit 127")
     for name in ("python3", "python"):
         _shim(shims, name, "exit 1")
-    for tool in ("bash", "dirname"):
-        (shims / tool).symlink_to(f"/bin/{tool}" if Path(f"/bin/{tool}").exists() else f"/usr/bin/{tool}")
-    env = {key: value for key, value in os.environ.items() if key != "PYTHON_BIN"} | {"PATH": str(shims)}
-    done = subprocess.run(
-        [str(shims / "bash"), str(script), "gateway"], env=env, capture_output=True, text=True, timeout=20, check=False
-    )
+    done = _installing(tmp_path, shims)
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1
     assert "Python 3.11 or 3.12" in done.stderr
