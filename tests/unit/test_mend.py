@@ -60,6 +60,17 @@ def test_what_needs_new_words_is_not_mended(rules: list[tuple[str, object]]) -> 
     assert mend(spec(*rules), TEA) is None
 
 
+@pytest.mark.parametrize("ending", ["?", "!", "…", "？"])
+def test_an_ending_without_a_letter_is_not_glued_on(ending: str) -> None:
+    """Ending with a question takes a question."""
+    assert mend(spec(("max_sentences", 1), ("ends_with", ending)), TEA) is None
+
+
+def test_a_cut_that_ends_as_wanted_is_a_mended_reply() -> None:
+    asked = spec(("max_sentences", 1), ("ends_with", "?"))
+    assert mend(asked, "Do you like tea? It is a drink.") == "Do you like tea?"
+
+
 def test_a_reply_that_fits_already_is_no_rewrite() -> None:
     assert mend(spec(("max_words", 50)), TEA) is None
 

@@ -73,6 +73,12 @@ def _words_of(rule: Rule) -> str:
     return str(rule.value)
 
 
+def _ended(text: str, rule: Rule) -> str:
+    """Let the reply end with the rule's words; a mark alone ("?") belongs to a sentence that somebody has to write."""
+    wanted = _words_of(rule)
+    return f"{text} {wanted}" if any(char.isalnum() for char in wanted) else text
+
+
 def _listed(text: str, mark: Callable[[int], str]) -> str:
     return "\n".join(f"{mark(number)} {sentence}" for number, sentence in enumerate(_sentences(text), 1))
 
@@ -92,7 +98,7 @@ _STEPS: Mapping[str, Callable[[str, Rule], str]] = MappingProxyType(
         "uppercase": lambda text, _: text.upper(),
         "lowercase": lambda text, _: text.lower(),
         "starts_with": lambda text, rule: f"{_words_of(rule)} {text}",
-        "ends_with": lambda text, rule: f"{text} {_words_of(rule)}",
+        "ends_with": _ended,
         "emoji": lambda text, _: f"{text} 🙂",
     }
 )
