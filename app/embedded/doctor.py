@@ -183,6 +183,7 @@ class _Doctor:
         if find_spec("safetensors") is None or directory is None:
             lacks = "doctor.lora.files" if find_spec("safetensors") else "doctor.lora.learner"
             return self._finding("isolation", "skip", "away", reason=self._texts.say(lacks))
+        print(self._texts.say("doctor.isolation.wait"), flush=True)
         try:
             async with self._client() as client:
                 scratch = self._home.root / "probes"

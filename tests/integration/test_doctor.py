@@ -44,8 +44,11 @@ async def round_trip(settings: Settings) -> tuple[Finding, Finding]:
     return await patient._lora(), await patient._isolation()
 
 
-async def test_an_adapter_goes_in_changes_the_replies_and_goes_out(settings: Settings, model: ModelServer) -> None:
+async def test_an_adapter_goes_in_changes_the_replies_and_goes_out(
+    settings: Settings, model: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
     lora, isolation = await round_trip(settings)
+    assert "about a minute" in capsys.readouterr().out
     assert (lora.state, isolation.state) == ("ok", "ok")
     assert not [name for name in model.adapters.loaded if name.startswith("mentee-doctor-")]
     assert [name for name in model.adapters.unloads if name.startswith("mentee-doctor-")]
