@@ -14,6 +14,8 @@ from markdown_it.renderer import RendererProtocol
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from bots.tables import limit_tables
+
 TAGS = {
     *("p", "br", "hr", "strong", "em", "s", "code", "pre", "blockquote", "a"),
     *("ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6"),
@@ -29,6 +31,8 @@ MAX_NESTING = 20
 def _markdown() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": MAX_NESTING})
     parser.enable(["table", "strikethrough"])
+    parser.disable("reference")  # a definition shows nothing, and "[Answer]: Paris" is one
+    limit_tables(parser)
     parser.add_render_rule("image", _picture)
     return parser
 
