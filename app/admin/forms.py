@@ -115,7 +115,10 @@ def path_id(request: web.Request, name: str) -> UUID:
 
 def own_path(target: str) -> str:
     """Return `target` when it is a path of the panel, else the panel's first page: a redirect never leaves it."""
-    parts = urlsplit(target)
+    try:
+        parts = urlsplit(target)
+    except ValueError:  # half an address of a host
+        return f"{PREFIX}/"
     plain = target.isascii() and target.isprintable() and "\\" not in target and ".." not in parts.path
     inside = parts.path == PREFIX or parts.path.startswith(f"{PREFIX}/")
     return target if plain and inside and not parts.scheme and not parts.netloc else f"{PREFIX}/"

@@ -121,9 +121,9 @@ class Gate:
 
     def knows_host(self, host: str) -> bool:
         """Whether `host` is a name that the gateway goes by. Where it listens everywhere, addresses count as known."""
-        name = (urlsplit(f"//{host}").hostname or "").lower()
+        name = _name_in(host)
         named = {*LOOPBACK, self.settings.mentee_host.lower(), urlsplit(self.settings.public_url or "").hostname}
-        if name in named:
+        if name and name in named:
             return True
         return self.settings.mentee_host in EVERYWHERE and _is_address(name)
 
@@ -135,6 +135,14 @@ class Gate:
         if origin is None:
             return "Sec-Fetch-Site" in request.headers
         return origin in {f"{request.scheme}://{request.host}", _origin(self.settings.public_url)}
+
+
+def _name_in(host: str) -> str:
+    """Return the name in a Host header, in lower case; empty for what is none, such as an unclosed bracket."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
 
 
 def _is_address(name: str) -> bool:

@@ -261,6 +261,14 @@ async def test_nothing_changes_for_another_site(person: Person, store: Store, su
     assert (await count(store, people), await count(store, inbox), await person.me()) == before
 
 
+@pytest.mark.parametrize("host", ["[", "[::1", "127.0.0.1]", ""])
+async def test_a_host_that_is_none_is_refused(person: Person, host: str) -> None:
+    for path in ("me", "start"):
+        answer = await person.http.get(f"{person.chat.url}/chat/api/{path}", headers={"Host": host})
+        assert 400 <= answer.status < 500
+    assert (await person.post("leave", {}, Host=host, Origin=f"http://{host}")).status in {400, 403}
+
+
 async def test_a_script_without_origin_is_refused(person: Person) -> None:
     answer = await person.http.post(f"{person.chat.url}/chat/api/leave", json={})
     assert answer.status == 403

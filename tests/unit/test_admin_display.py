@@ -95,7 +95,8 @@ def test_own_paths_are_kept(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "target", ["", "/", "/administrator", "//x/admin/", "/admin/../x", "http://x/admin/", "/admin/\n", "/admin/\\x"]
+    "target",
+    ["", "/", "/administrator", "//x/admin/", "/admin/../x", "http://x/admin/", "/admin/\n", "/admin/\\x", "http://["],
 )
 def test_other_paths_are_not(target: str) -> None:
     assert own_path(target) == "/admin/"
