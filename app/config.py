@@ -86,6 +86,11 @@ class Settings(BaseSettings):
     whatsapp_business_purpose: str | None = Field(None, description="what the bot does for which business")
 
     raw_body_days: int = Field(3, ge=1, description="days that raw updates are kept")
+    model_wait_s: float = Field(
+        120.0,
+        ge=0,
+        description="how long a message waits for a model server that takes no connections, as at its start",
+    )
     model_timeout_s: float = Field(120.0, gt=0, description="longest wait for the next token of a reply")
     max_reply_tokens: int = Field(256, ge=1)
     max_input_chars: int = Field(8000, ge=1, description="longer messages are refused with a sentence")

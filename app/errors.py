@@ -80,6 +80,10 @@ class ModelUnavailableError(ModelError):
     status = 503
 
 
+class ModelAwayError(ModelUnavailableError):
+    """Nothing takes connections where the model server should be; it may still be starting."""
+
+
 class ModelBadAnswerError(ModelError):
     """The model server answered, but not in the form its API promises."""
 

@@ -8,11 +8,18 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import aiohttp
+from aiohttp.http_exceptions import HttpProcessingError
 
 from app.clients import vllm_answer
 from app.clients.vllm_answer import Json, an_object
 from app.domain.prompt import ChatMessage
-from app.errors import AdapterUnknownError, ModelBadAnswerError, ModelRequestError, ModelUnavailableError
+from app.errors import (
+    AdapterUnknownError,
+    ModelAwayError,
+    ModelBadAnswerError,
+    ModelRequestError,
+    ModelUnavailableError,
+)
 from app.ports import Completion, Delta, PromptLogprobs, Sampling, ServedModel
 
 CONNECT_TIMEOUT_S = 5.0
@@ -156,9 +163,11 @@ class VllmClient:
                 if response.status >= BAD_REQUEST:
                     raise _refusal(response.status, await response.text(errors="replace"))
                 yield response
+        except aiohttp.ClientConnectorError as error:
+            raise ModelAwayError from error
         except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, TimeoutError, OSError) as error:
             raise ModelUnavailableError from error
-        except (aiohttp.ClientError, ValueError) as error:
+        except (aiohttp.ClientError, HttpProcessingError, ValueError) as error:
             raise ModelBadAnswerError from error
 
     async def _json(self, path: str, body: Json | None) -> Json:

@@ -7,10 +7,12 @@ import json
 import math
 from typing import Any, cast
 
+from app.domain.text import storable
 from app.errors import ModelBadAnswerError, ModelUnavailableError
 from app.ports import Completion, ServedModel
 
 Json = dict[str, Any]  # the parsing edge: values are looked at before they are used
+_REASON_CHARS = 32
 _IDS = range(2**31)  # what a column of token ids holds
 
 
@@ -37,10 +39,12 @@ def a_list(value: object) -> list[Any]:
 
 
 def maybe_text(value: object) -> str | None:
-    """Return a text, or None where there is none."""
-    if value is not None and not isinstance(value, str):
+    """Return a text that can be stored, or None where there is none."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
         raise ModelBadAnswerError
-    return value
+    return storable(value)
 
 
 def logprob(value: object) -> float:
@@ -118,7 +122,8 @@ class Pieces:
         choice = first_choice(data)
         self._tokens += token_ids(choice.get("token_ids"))
         self._logprobs += logprobs(choice.get("logprobs"))
-        self._finish = maybe_text(choice.get("finish_reason")) or self._finish
+        finish = maybe_text(choice.get("finish_reason"))
+        self._finish = finish[:_REASON_CHARS] if finish else self._finish
         delta = choice.get("delta")
         text = maybe_text(an_object({} if delta is None else delta).get("content")) or ""
         self._text.append(text)

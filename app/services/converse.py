@@ -24,7 +24,7 @@ from app.domain.person import Chat, Identity, Session
 from app.domain.policy import Route
 from app.domain.text import is_blank, without_thinking
 from app.domain.turn import BaseIdentity, Origin, Outcome, Provenance, Turn
-from app.errors import AdapterUnknownError, ModelError, ModelRequestError, ModelUnavailableError
+from app.errors import AdapterUnknownError, ModelAwayError, ModelError, ModelRequestError, ModelUnavailableError
 from app.failpoints import reach
 from app.ports import Channel, Completion, Delta, Model, Sampling
 from app.services.lanes import Work
@@ -36,6 +36,7 @@ from app.telemetry import Log
 
 log = Log(__name__)
 STOP_LOOK_S = 1.0
+MODEL_AGAIN_S = 1.0
 TEMPERATURE = 0.7
 
 
@@ -207,7 +208,7 @@ class Converse:
     ) -> tuple[Outcome, Plan]:
         started = time.monotonic()
         try:
-            return await self._stream(request, turn, plan, view, stop), plan
+            return await self._patient(request, turn, plan, view, stop), plan
         except AdapterUnknownError:
             # The server lost the adapter (a restart): this turn falls back to the base with the whole memory.
             log.warning("turn:adapter:missing", turn=turn.id, checkpoint=plan.made_by.checkpoint_id)
@@ -215,12 +216,35 @@ class Converse:
                 async with self._store.begin() as tx:
                     plan = await self._plan(tx, request, turn, None)
                     await turns.generating(tx, turn.id, plan.made_by)
-                return await self._stream(request, turn, plan, view, stop), plan
+                return await self._patient(request, turn, plan, view, stop), plan
             except ModelError as error:
                 return _failed(error, started), plan
         except ModelError as error:
             log.warning("turn:model:failed", turn=turn.id, kind=type(error).__name__)
             return _failed(error, started), plan
+
+    async def _patient(self, request: Request, turn: Turn, plan: Plan, view: LiveView, stop: asyncio.Event) -> Outcome:
+        """Stream the reply; for a model server that takes no connections, as at its start, the message waits.
+
+        Raises:
+            ModelError: it stayed away too long, or failed in any other way.
+        """
+        started = time.monotonic()
+        while True:
+            try:
+                return await self._stream(request, turn, plan, view, stop)
+            except ModelAwayError:
+                if time.monotonic() - started >= self._settings.model_wait_s:
+                    raise
+            waiting = say(request.language, "model_not_ready")
+            view.show(waiting)
+            self._streams.publish(request.chat.id, Item(turn.id, waiting))
+            try:
+                await asyncio.wait_for(stop.wait(), MODEL_AGAIN_S)
+            except TimeoutError:
+                await self._look_for_stop(turn.id, stop)
+            if stop.is_set():
+                return Outcome("stopped", "", duration_ms=(time.monotonic() - started) * 1000)
 
     async def _stream(self, request: Request, turn: Turn, plan: Plan, view: LiveView, stop: asyncio.Event) -> Outcome:
         started = time.monotonic()
@@ -256,23 +280,24 @@ class Converse:
         return self._outcome(request, completion, first_ms, duration_ms)
 
     async def _pieces(self, stream: AsyncIterator[Delta], turn_id: UUID, stop: asyncio.Event) -> AsyncGenerator[Delta]:
-        """Yield the pieces of a reply; none when somebody asks to stop before the first, which may be long in coming."""
-        coming = asyncio.create_task(_next(stream))
+        """Yield the pieces of a reply until somebody asks to stop, also while the next one is long in coming."""
         stopping = asyncio.create_task(stop.wait())
+        coming: asyncio.Task[Delta | None] | None = None
         try:
-            while not coming.done() and not stop.is_set():
-                await asyncio.wait({coming, stopping}, timeout=STOP_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
-                if not coming.done():
-                    await self._look_for_stop(turn_id, stop)
-            if stop.is_set() or (first := coming.result()) is None:
-                return
+            while True:
+                coming = asyncio.create_task(_next(stream))
+                while not coming.done() and not stop.is_set():
+                    await asyncio.wait({coming, stopping}, timeout=STOP_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                    if not coming.done():
+                        await self._look_for_stop(turn_id, stop)
+                if stop.is_set() or (delta := coming.result()) is None:
+                    return
+                yield delta
         finally:
-            coming.cancel()
-            stopping.cancel()
-            await asyncio.wait({coming, stopping})
-        yield first
-        async for delta in stream:
-            yield delta
+            going = [task for task in (coming, stopping) if task]
+            for task in going:
+                task.cancel()
+            await asyncio.gather(*going, return_exceptions=True)
 
     async def _look_for_stop(self, turn_id: UUID, stop: asyncio.Event) -> None:
         async with self._store.begin() as tx:
@@ -353,5 +378,5 @@ async def _next(stream: AsyncIterator[Delta]) -> Delta | None:
 
 def _failed(error: ModelError, started: float) -> Outcome:
     kinds = {ModelUnavailableError: "unavailable", ModelRequestError: "refused"}
-    failure = kinds.get(type(error), "bad_answer")
+    failure = next((name for kind, name in kinds.items() if isinstance(error, kind)), "bad_answer")
     return Outcome("failed", failure=failure, duration_ms=(time.monotonic() - started) * 1000)

@@ -29,10 +29,11 @@ def allows_now(person_id: ColumnElement[Any], purpose: Purpose) -> ColumnElement
     return func.coalesce(latest.scalar_subquery(), False)
 
 
-def allows_in_sql(person: str, purpose: Purpose) -> str:
-    """Return the condition that `person`, an expression of a query as text, allows `purpose`."""
+def allows_in_sql(person: str, purpose: Purpose, at: str = "now()") -> str:
+    """Return the condition that `person` allows `purpose`, or did `at` a moment; both are expressions of a query as text."""
     return f"""coalesce((
-        select e.{_GRANTING} from consent_events e where e.person_id = {person} and e.purpose = '{purpose.value}'
+        select e.{_GRANTING} from consent_events e
+        where e.person_id = {person} and e.purpose = '{purpose.value}' and e.at <= {at}
         order by e.at desc, e.{_GRANTING} limit 1
     ), false)"""  # noqa: S608 - expressions of our own queries
 

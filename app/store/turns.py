@@ -184,7 +184,9 @@ async def last(tx: Tx, chat_id: UUID) -> Turn | None:
 
 
 async def forget_texts_of_ended_sessions(tx: Tx, idle_minutes: int) -> int:
-    """Drop the texts of ended sessions whose person does not allow memory; return how many turns lost theirs.
+    """Drop the texts of sessions that ended while their person did not allow memory; return how many turns lost theirs.
+
+    What ended while they did stays until they forget it: the switch speaks of later conversations.
 
     In a group nobody's consent counts: what was said there goes with its session.
     """
@@ -211,7 +213,7 @@ _FORGET_ENDED = text(f"""
     from sessions s join chats h on h.id = s.chat_id
     where t.session_id = s.id and t.user_text is not null
       and (s.ended_at is not null or s.last_at < now() - make_interval(mins => :idle))
-      and (h.kind <> 'private' or not {allows_in_sql("t.person_id", Purpose.MEMORY)})
+      and (h.kind <> 'private' or not {allows_in_sql("t.person_id", Purpose.MEMORY, "coalesce(s.ended_at, now())")})
     returning t.id
 """)  # noqa: S608 - a constant of ours; values are bound
 
@@ -236,4 +238,5 @@ def _turn(row: Row[tuple[object, ...]]) -> Turn:
         user_message_id=row.user_message_id,
         sibling_of=row.sibling_of,
         learnable=row.learnable,
+        origin=Origin.of(row.flags),
     )

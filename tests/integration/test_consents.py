@@ -48,6 +48,29 @@ async def test_of_two_answers_at_one_instant_the_refusal_counts_for_everybody(
         assert await turns.forget_texts_of_ended_sessions(tx, 30) == 1
 
 
+@pytest.mark.parametrize(
+    ("events", "dropped"),
+    [(("given", "withdrawn"), 0), (("refused", "given"), 1)],
+    ids=["memory was on when it ended, off now", "memory was off when it ended, on now"],
+)
+async def test_texts_stay_or_go_by_what_was_allowed_when_their_conversation_ended(
+    store: Store, events: tuple[str, str], dropped: int
+) -> None:
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "web", "web")
+        person = await people.add_person(tx, language="en")
+        chat = await people.chat_of(tx, bot, ChatAddress("1"), person)
+        session = await sessions.current(tx, chat, person, idle_minutes=30, max_hours=24)
+        await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, person, "hi", None, Origin()))
+        for event, at in zip(events, ("2026-01-01", "2026-01-03"), strict=True):
+            await people.record_consent(
+                tx, person, Purpose.MEMORY, event, notice="", language="en", channel="web", evidence="test"
+            )
+            await tx.execute(text(f"update consent_events set at = '{at}' where event = '{event}'"))  # noqa: S608
+        await tx.execute(text("update sessions set ended_at = '2026-01-02'"))
+        assert await turns.forget_texts_of_ended_sessions(tx, 30) == dropped
+
+
 async def test_a_later_grant_counts_for_everybody(store: Store) -> None:
     async with store.begin() as tx:
         person = await people.add_person(tx, language="en")

@@ -3,6 +3,8 @@
 Time runs faster here: MODEL_TIMEOUT_S is 2 where it is 120 by default, so a silence of 60 seconds is one of 1.
 """
 
+import asyncio
+
 import pytest
 
 from app.clients import vllm
@@ -65,3 +67,57 @@ async def test_telegram_shows_typing_for_as_long_as_the_wait_takes(
     assert sum("can't reach the model" in words for words in texts) == 1
     assert "…" not in texts  # the sentence stands where the dots were
     assert len(telegram_server.calls_of("sendChatAction")) > 3
+
+
+async def test_a_model_that_is_still_starting_is_waited_for(database_url: str, model: ModelServer) -> None:
+    await model.stop()
+    async with road(database_url, model.url, model_wait_s=60.0) as running, running.visitor() as visitor:
+        await visitor.say("good morning")
+        await visitor.wait(lambda items: [i for i in items if i.get("kind") == "pending"])
+        await model.start()
+        await visitor.told("You said: good morning")
+        turns = await running.rows("select state, reply_text from turns")
+    assert turns == [{"state": "done", "reply_text": "You said: good morning"}]
+
+
+async def test_a_model_that_does_not_come_is_one_sentence_and_stop_ends_the_wait(
+    database_url: str, model: ModelServer
+) -> None:
+    await model.stop()
+    async with road(database_url, model.url, model_wait_s=2.5) as running, running.visitor() as visitor:
+        await visitor.say("good morning")
+        await visitor.told("can't reach the model")
+    async with road(database_url, model.url, model_wait_s=60.0) as running, running.visitor() as visitor:
+        await visitor.say("good evening")
+        await visitor.wait(lambda items: [i for i in items if i.get("kind") == "pending"])
+        await visitor.say("/stop")
+        await visitor.told("topped")
+        turns = await running.rows("select state from turns order by created_at")
+    assert [turn["state"] for turn in turns] == ["failed", "stopped"]
+
+
+async def test_a_reply_that_falls_silent_in_the_middle_can_be_stopped(database_url: str, model: ModelServer) -> None:
+    model.next(faults.Slow(per_token_s=60.0))
+    async with road(database_url, model.url) as running, running.visitor() as visitor:
+        await visitor.say("a long story")
+        await visitor.wait(lambda items: [i for i in items if i.get("kind") == "pending"])
+        async with asyncio.timeout(10):
+            while not model.calls:
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.5)  # the first token comes at once, the second never
+        await visitor.say("/stop")
+        for _ in range(100):
+            if (turns := await running.rows("select state from turns")) != [{"state": "generating"}]:
+                break
+            await asyncio.sleep(0.1)
+    assert turns == [{"state": "stopped"}]
+
+
+async def test_a_reply_that_cannot_be_stored_as_it_is_is_shown_mended(database_url: str, model: ModelServer) -> None:
+    model.reply_with(lambda _call: "a\x00b")
+    async with road(database_url, model.url) as running, running.visitor() as visitor:
+        await visitor.say("odd")
+        await visitor.told("a\ufffdb")
+        turns = await running.rows("select state, reply_text from turns")
+    assert turns == [{"state": "done", "reply_text": "a\ufffdb"}]
+    assert len(model.calls) == 1

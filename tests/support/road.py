@@ -162,6 +162,7 @@ class Road:
 @contextlib.asynccontextmanager
 async def road(database_url: str, model_url: str, **settings: object) -> AsyncIterator[Road]:
     """Run a gateway on a database and a model server until the block ends."""
+    settings.setdefault("model_wait_s", 0.0)  # a test says so where a message shall wait for a model server
     configured = Settings(
         _env_file=None,
         database_url=database_url,
