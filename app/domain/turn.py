@@ -1,8 +1,55 @@
 """A turn: one message and the reply to it, with everything that made the reply."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a user message came from, as far as learning is concerned; any flag set keeps the turn out of training."""
+
+    forwarded: bool = False
+    group: bool = False
+    automated: bool = False
+    quoted: bool = False
+    consents: Mapping[str, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Self:
+        """Read the JSON form."""
+        kept = {name: bool(document.get(name)) for name in ("forwarded", "group", "automated", "quoted")}
+        return cls(**kept, consents=dict(document.get("consents") or {}))
+
+    def again(self, first: Self) -> Self:
+        """Return where words come from that are answered again: also from where they came the first time.
+
+        What was not allowed then is not allowed by what is allowed now.
+        """
+        return replace(
+            self,
+            forwarded=self.forwarded or first.forwarded,
+            group=self.group or first.group,
+            automated=self.automated or first.automated,
+            quoted=self.quoted or first.quoted,
+            consents={purpose: yes and first.consents.get(purpose, False) for purpose, yes in self.consents.items()},
+        )
+
+    @property
+    def own_words(self) -> bool:
+        """Whether the person wrote this themself, in private."""
+        return not (self.forwarded or self.group or self.automated)
+
+    def document(self) -> dict[str, object]:
+        """Return the JSON form kept in `turns.flags`."""
+        return {
+            "forwarded": self.forwarded,
+            "group": self.group,
+            "automated": self.automated,
+            "quoted": self.quoted,
+            "consents": dict(self.consents),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +69,7 @@ class Turn:
     user_message_id: str | None = None
     sibling_of: UUID | None = None
     learnable: bool = False
+    origin: Origin = field(default_factory=Origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +110,3 @@ class Outcome:
     first_token_ms: float | None = None
     duration_ms: float | None = None
     learnable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where a user message came from, as far as learning is concerned; any flag set keeps the turn out of training."""
-
-    forwarded: bool = False
-    group: bool = False
-    automated: bool = False
-    quoted: bool = False
-    consents: Mapping[str, bool] = field(default_factory=dict)
-
-    @property
-    def own_words(self) -> bool:
-        """Whether the person wrote this themself, in private."""
-        return not (self.forwarded or self.group or self.automated)
-
-    def document(self) -> dict[str, object]:
-        """Return the JSON form kept in `turns.flags`."""
-        return {
-            "forwarded": self.forwarded,
-            "group": self.group,
-            "automated": self.automated,
-            "quoted": self.quoted,
-            "consents": dict(self.consents),
-        }

@@ -137,13 +137,12 @@ def _said(room: Room, event: MessageEvent, turn: Turn, text: str, work: Work) ->
 
 
 async def answer(
-    parts: Parts, room: Room, event: MessageEvent | EditEvent, text: str, work: Work, sibling_of: UUID | None = None
+    parts: Parts, room: Room, event: MessageEvent | EditEvent, text: str, work: Work, first: Turn | None = None
 ) -> None:
-    """Let the model answer."""
+    """Let the model answer; `first` is the turn whose message is answered again, as it was or changed."""
     async with parts.store.begin() as tx:
         session = await session_of(tx, parts, room)
-    forwarded = isinstance(event, MessageEvent) and event.forwarded
-    quoted = isinstance(event, MessageEvent) and event.quote is not None
+    origin = _origin(room, event)
     await parts.converse.answer(
         Request(
             channel=room.channel,
@@ -155,11 +154,17 @@ async def answer(
             identity=room.identity,
             text=text,
             message_id=event.message_id,
-            origin=Origin(forwarded, not room.chat.private, event.sender.automated, quoted, room.consents.document()),
-            sibling_of=sibling_of,
+            origin=origin.again(first.origin) if first else origin,
+            sibling_of=(first.sibling_of or first.id) if first else None,
         ),
         work,
     )
+
+
+def _origin(room: Room, event: MessageEvent | EditEvent) -> Origin:
+    forwarded = isinstance(event, MessageEvent) and event.forwarded
+    quoted = isinstance(event, MessageEvent) and event.quote is not None
+    return Origin(forwarded, not room.chat.private, event.sender.automated, quoted, room.consents.document())
 
 
 async def ask_anew(parts: Parts, room: Room, text: str, work: Work) -> None:
@@ -168,7 +173,10 @@ async def ask_anew(parts: Parts, room: Room, text: str, work: Work) -> None:
 
 
 async def again(parts: Parts, room: Room, turn: Turn, work: Work) -> None:
-    """Answer a turn's message once more; both replies are kept as siblings. What was not kept cannot be answered again."""
+    """Answer a turn's message once more; both replies are kept as siblings. What was not kept cannot be answered again.
+
+    Whose words they are stays as it was.
+    """
     if not turn.user_text:
         async with parts.store.begin() as tx:
             await room.tell(tx, room.say("nothing_to_retry"))
@@ -177,7 +185,7 @@ async def again(parts: Parts, room: Room, turn: Turn, work: Work) -> None:
         return
     sender = Sender(room.account.external_id)
     event = MessageEvent(room.chat.address, sender, message_id=turn.user_message_id or "", text=turn.user_text)
-    await answer(parts, room, event, turn.user_text, work, sibling_of=turn.sibling_of or turn.id)
+    await answer(parts, room, event, turn.user_text, work, first=turn)
 
 
 async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> None:
@@ -194,4 +202,4 @@ async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> Non
             await room.tell(tx, Content(room.say("too_long", length=len(text), limit=parts.settings.max_input_chars)))
             await work.done(tx)
         return
-    await answer(parts, room, event, text, work, sibling_of=edited.sibling_of or edited.id)
+    await answer(parts, room, event, text, work, first=edited)
