@@ -3,7 +3,8 @@
 The rule: system prompt with memory, then memory's examples as turns (a small model follows examples, not bare
 instructions), then the latest turns of the session that fit, whole turns only, then the new message. Memory is never
 dropped for history. Lengths are estimates, and what is too long without any history goes out as it is: the model server
-refuses it, and the person is told so.
+refuses it, and the person is told so. Whatever a message says, it cannot end itself and begin another: the base's own
+marks are broken in every text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +12,9 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict
 
 from app.domain.memory import Example, MemoryLine
+from app.domain.text import without_markers
 
-PROMPT_VERSION = "2"
+PROMPT_VERSION = "3"
 # A token is at least this many UTF-8 bytes on average for the tokenizers we serve; used only to window history.
 BYTES_PER_TOKEN = 3.0
 MAX_EXAMPLES_PER_LINE = 2
@@ -76,7 +78,12 @@ def reminded(message: str, memory: Sequence[MemoryLine]) -> str:
 
 def exchange(user: str, reply: str) -> list[ChatMessage]:
     """Return a question and its answer as two messages."""
-    return [ChatMessage(role="user", content=user), ChatMessage(role="assistant", content=reply)]
+    return [chat_message("user", user), chat_message("assistant", reply)]
+
+
+def chat_message(role: Literal["system", "user", "assistant"], text: str) -> ChatMessage:
+    """Return one message that stays one, whatever `text` says."""
+    return ChatMessage(role=role, content=without_markers(text))
 
 
 def build(
@@ -96,14 +103,15 @@ def build(
         message: the new message.
         budget_tokens: the model's context less the longest reply.
     """
-    message = reminded(message, memory)
-    head = [ChatMessage(role="system", content=system_text(identity_prompt, memory)), *example_messages(memory)]
-    spent = sum(estimate_tokens(m["content"]) for m in head) + estimate_tokens(message)
+    last = chat_message("user", reminded(message, memory))
+    head = [chat_message("system", system_text(identity_prompt, memory)), *example_messages(memory)]
+    spent = sum(estimate_tokens(m["content"]) for m in [*head, last])
     kept: list[ChatMessage] = []
     for past in reversed(history):
-        cost = estimate_tokens(past.user) + estimate_tokens(past.reply)
+        both = exchange(past.user, past.reply)
+        cost = sum(estimate_tokens(m["content"]) for m in both)
         if spent + cost > budget_tokens:
             break
         spent += cost
-        kept = [*exchange(past.user, past.reply), *kept]
-    return [*head, *kept, ChatMessage(role="user", content=message)]
+        kept = [*both, *kept]
+    return [*head, *kept, last]

@@ -1,4 +1,5 @@
-"""What may be done to text that people send: made storable, measured, never judged.
+"""What may be done to text that people send: made storable, kept apart from what a model reads as its own marks, measured,
+never judged.
 
 PostgreSQL refuses NUL, and UTF-8 refuses lone surrogates; both come from real clients. The raw bytes stay in the inbox,
 the canonical text replaces what cannot be stored by U+FFFD.
@@ -8,12 +9,28 @@ import re
 import unicodedata
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# What the tokenizers that we serve read as one token of their own, wherever it stands, and what their templates look for.
+_MARKER = re.compile(
+    r"[<\[](?=(?<=<)[|｜][^|｜<>\s]{1,40}[|｜]>"
+    r"|(?<=<)/?(?:s|bos|eos|pad|unk|think|tool_call|tool_response|tools|start_of_turn|end_of_turn)>"
+    r"|(?<=<)(?:repo_?name|file_sep|filename|gh_stars|issue_(?:start|comment|closed)|empty_output)>"
+    r"|(?<=<)jupyter_(?:start|text|code|output|script)>"
+    r"|(?<=<)</?SYS>>|(?<=\[)/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
+)
 _THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
 def storable(text: str) -> str:
     """Return `text` with NUL and lone surrogates replaced by U+FFFD."""
     return _UNSTORABLE.sub("\ufffd", text)
+
+
+def without_markers(text: str) -> str:
+    """Return `text` so that a chat template finds none of its own marks in it: a zero-width space breaks each.
+
+    It reads the same, but cannot end its message and begin another in somebody else's name. Twice is as once.
+    """
+    return _MARKER.sub("\\g<0>\u200b", text)
 
 
 def is_blank(text: str) -> bool:

@@ -1,6 +1,7 @@
 """The judge as classifier of corrections: fenced data in, one schema out, anything else is no verdict.
 
-The text it sees is data (invariant I7): fences carry a nonce that no text can guess, and only the schema's field is read.
+The text it sees is data (invariant I7): fences carry a nonce that no text can guess, no text can end the message that it
+stands in, and only the schema's field is read.
 """
 
 import json
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.domain.feedback import Classification, FeedbackClass
-from app.domain.prompt import ChatMessage
+from app.domain.prompt import ChatMessage, chat_message
 from app.errors import JudgeUnavailableError
 
 FIELD_CHARS = 2000
@@ -56,8 +57,8 @@ class Judge:
             for label, text in (("QUESTION", question), ("REPLY", reply), ("PERSON", words))
         )
         messages = [
-            ChatMessage(role="system", content=TASK.format(nonce=nonce)),
-            ChatMessage(role="user", content=fenced),
+            chat_message("system", TASK.format(nonce=nonce)),
+            chat_message("user", fenced),
         ]
         return _verdict(await self._answers.answer(messages, SCHEMA))
 

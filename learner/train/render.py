@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from app.domain.text import without_markers
 from app.errors import TrainingStoppedError
-from learner.types import ChatMessage, Example, Lesson
+from learner.types import ChatMessage, Example, Lesson, Role
 
 MAX_EXAMPLES_PER_LESSON = 3
 
@@ -63,19 +64,24 @@ def teacher_messages(messages: Sequence[ChatMessage], lessons: Sequence[Lesson])
     """
     own = "".join(m.content + "\n\n" for m in messages if m.role == "system")
     hints = "\n".join(f"- {lesson.hint}" for lesson in lessons)
-    system = ChatMessage("system", f"{own}Always answer this way:\n{hints}")
+    system = _message("system", f"{own}Always answer this way:\n{hints}")
     turns = [
         turn
         for lesson in lessons
         for example in lesson.examples[-MAX_EXAMPLES_PER_LESSON:]
-        for turn in (_reminded(example.user, (lesson,)), ChatMessage("assistant", example.good))
+        for turn in (_reminded(example.user, (lesson,)), _message("assistant", example.good))
     ]
     rest = [m for m in messages if m.role != "system"]
     return (system, *turns, *rest[:-1], *(_reminded(m.content, lessons) for m in rest[-1:]))
 
 
 def _reminded(request: str, lessons: Sequence[Lesson]) -> ChatMessage:
-    return ChatMessage("user", "\n\n".join([request, *(lesson.hint for lesson in lessons if lesson.examples)]))
+    return _message("user", "\n\n".join([request, *(lesson.hint for lesson in lessons if lesson.examples)]))
+
+
+def _message(role: Role, text: str) -> ChatMessage:
+    """Return a message in the form that `app.domain.prompt` gives it: a hint cannot begin another one either."""
+    return ChatMessage(role, without_markers(text))
 
 
 class Renderer:
@@ -103,12 +109,12 @@ class Renderer:
         return tuple(int(i) for i in encoded["input_ids"])
 
     def reply(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a whole reply, its end of turn included.
+        """Return the ids of a whole reply, its end of turn included, and no other mark of the base.
 
         Raises:
             TrainingStoppedError: the reply is empty.
         """
-        ids = tuple(int(i) for i in self._tokenizer(text, add_special_tokens=False)["input_ids"])
+        ids = tuple(int(i) for i in self._tokenizer(without_markers(text), add_special_tokens=False)["input_ids"])
         if not ids:
             raise TrainingStoppedError("an approved reply is empty, so there is nothing to anchor to")
         return (*ids, self.end_ids[0])
