@@ -2,8 +2,8 @@
 
 A person's prompt is admitted when it was typed in a private chat, is their own words, and memory and personal training
 were allowed both when it was typed and now. A line is admitted unless its feedback was excluded or somebody else's
-words passed on, though it be forgotten since, or the person went back on what was learnt from it. Texts are scrubbed
-afterwards, in `learner/dataset`.
+words passed on, though it be forgotten since, or the person went back on what was learnt from it; its examples, unless
+they answer what is not the person's own words. Texts are scrubbed afterwards, in `learner/dataset`.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from sqlalchemy import Row, select, text
 
 from app.domain.consent import Purpose
 from app.domain.memory import Example, MemoryLine
-from app.domain.prompt import identity_text
+from app.domain.prompt import PROMPT_VERSION, identity_text
 from app.domain.turn import BaseIdentity
 from app.store.consents import allows_in_sql
 from app.store.engine import Tx
@@ -27,6 +27,12 @@ KEPT_OUT = (WENT_BACK, REFUSED_BEFORE)
 MAX_PROMPTS = 200
 
 _BOTH = " and ".join(allows_in_sql(":person", purpose) for purpose in (Purpose.MEMORY, Purpose.PERSONAL_TRAINING))
+
+OWN_WORDS = """not (coalesce((t.flags ->> 'forwarded')::boolean, false)
+           or coalesce((t.flags ->> 'group')::boolean, false)
+           or coalesce((t.flags ->> 'automated')::boolean, false)
+           or coalesce((t.flags ->> 'quoted')::boolean, false))"""
+"""Whether what turn `t` answers is its person's own words, said in private; what is no turn's is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +74,7 @@ class Served:
     asked: str | None = field(default=None, repr=False)
 
 
-# The three statements are put together from constants of this module; values are bound.
+# These statements are put together from constants of this module; values are bound.
 _PROMPTS = text(f"""
     select t.id, t.user_text, coalesce(i.system_prompt, '') as system, i.facts, s.split
     from turns t
@@ -77,10 +83,7 @@ _PROMPTS = text(f"""
     left join bot_identities i on i.id = t.identity_id
     where t.person_id = :person and t.state in ('done', 'stopped') and t.user_text is not null
       and t.sibling_of is null
-      and not coalesce((t.flags ->> 'forwarded')::boolean, false)
-      and not coalesce((t.flags ->> 'group')::boolean, false)
-      and not coalesce((t.flags ->> 'automated')::boolean, false)
-      and not coalesce((t.flags ->> 'quoted')::boolean, false)
+      and {OWN_WORDS}
       and coalesce((t.flags -> 'consents' ->> 'memory')::boolean, false)
       and coalesce((t.flags -> 'consents' ->> 'personal_training')::boolean, false)
       and {_BOTH}
@@ -114,18 +117,20 @@ _EXAMPLES = text(f"""
     left join feedback f on f.id = m.feedback_id
     left join turns t on t.id = x.turn_id
     left join releases r on r.id = t.release_id
-    where {_LINES_WHERE}
+    where {_LINES_WHERE} and {OWN_WORDS}
       and (r.id is null or r.state <> 'rolled_back' or x.source = 'written')
     order by x.created_at, x.id
 """)  # noqa: S608
 
-_SERVED = text("""
+_SERVED = text(f"""
     select t.prompt_token_ids, t.response_token_ids, t.response_logprobs, t.sampling, t.user_text as asked,
            coalesce(i.system_prompt, '') as system, i.facts,
            t.user_text is not null and i.id is not null and coalesce(jsonb_array_length(t.memory_used -> 'ids'), 0) = 0
-           and not exists (select 1 from turns e where e.session_id = t.session_id and e.number < t.number) as plain
+           and not exists (select 1 from turns e where e.session_id = t.session_id and e.number < t.number)
+           and t.prompt_version = :prompt_version as plain
     from turns t left join bot_identities i on i.id = t.identity_id
     where t.person_id = :person and t.learnable and t.checkpoint_id is null and t.finish_reason = 'stop'
+      and {OWN_WORDS}
       and coalesce((t.flags -> 'consents' ->> 'memory')::boolean, false)
       and coalesce((t.flags -> 'consents' ->> 'personal_training')::boolean, false)
       and t.base_id = :base_id and t.base_revision = :revision
@@ -133,7 +138,7 @@ _SERVED = text("""
       and cardinality(t.response_token_ids) between 2 and 200 and cardinality(t.prompt_token_ids) <= 700
     order by plain desc, t.number desc
     limit :limit
-""")
+""")  # noqa: S608
 
 
 async def prompts(tx: Tx, person_id: UUID, limit: int = MAX_PROMPTS) -> Sequence[AdmittedPrompt]:
@@ -164,7 +169,7 @@ async def lines(tx: Tx, person_id: UUID) -> Sequence[AdmittedLine]:
 
 async def served(tx: Tx, person_id: UUID, base: BaseIdentity, limit: int) -> Sequence[Served]:
     """Return replies by the bare base with their stored logprobs, only of turns that might train: first messages without
-    memory, whose whole prompt is known, before all others, and newest first.
+    memory in today's form, whose whole prompt is known, before all others, and newest first.
     """
     bound = {
         "person": person_id,
@@ -173,6 +178,7 @@ async def served(tx: Tx, person_id: UUID, base: BaseIdentity, limit: int) -> Seq
         "revision": base.revision,
         "tokenizer_digest": base.tokenizer_digest,
         "template_digest": base.template_digest,
+        "prompt_version": PROMPT_VERSION,
     }
     return [
         Served(

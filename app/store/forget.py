@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import TextClause, delete, func, insert, select, text, update
 
 from app.store import turns
-from app.store.admission import REFUSED, REFUSED_BEFORE
+from app.store.admission import OWN_WORDS, REFUSED, REFUSED_BEFORE
 from app.store.engine import Tx
 from app.store.tables.learning import jobs
 from app.store.tables.people import forget_receipts, people
@@ -160,7 +160,11 @@ _INBOX = text(f"""
 _SAID = (
     _INBOX_NOW,
     _INBOX,
-    # Approved examples belong to what was learnt; they only lose the turn they came from.
+    # Approved examples belong to what was learnt; they only lose the turn they came from. What answers somebody else's
+    # words goes with it: without its turn nothing would tell it from the rest.
+    text(f"""
+        delete from examples x using turns t where t.id = x.turn_id and x.person_id = :person and not ({OWN_WORDS})
+    """),  # noqa: S608 - a constant of ours
     text("update examples set turn_id = null where person_id = :person"),
     text("delete from evaluation_items where feedback_id in (select id from feedback where person_id = :person)"),
     text("delete from turns where person_id = :person"),

@@ -15,6 +15,7 @@ from sqlalchemy import text
 from app.clients.vllm import VllmClient
 from app.config import Settings
 from app.domain.consent import Purpose
+from app.domain.prompt import PROMPT_VERSION
 from app.domain.turn import Origin
 from app.errors import (
     ArtifactError,
@@ -25,6 +26,7 @@ from app.errors import (
     TrainingStoppedError,
 )
 from app.services import learn
+from app.services.forget import forget_person
 from app.services.learn import consider
 from app.store import Store, Tx, admission, jobs, lineage
 from app.store.lineage import NewSnapshot
@@ -95,6 +97,23 @@ async def test_other_people_s_words_never_train(learner: Learner, flag: str) -> 
     consents = {p.value: True for p in Purpose}
     who = await pupil(learner.store, origin=Origin(**{flag: True}, consents=consents))
     assert (await admitted_texts(learner, who))[0] == set()
+
+
+@pytest.mark.parametrize("flag", ["forwarded", "group", "automated", "quoted"])
+async def test_an_example_that_answers_other_people_s_words_never_trains(learner: Learner, flag: str) -> None:
+    """Also not once the turn that tells whose they were is forgotten; a line without another example waits for one."""
+    who = await pupil(learner.store)
+    async with learner.store.begin() as tx:
+        assert (await admit(tx, who.person_id, learner.settings.ladder)).lines
+        foreign = text("update turns set flags = flags || jsonb_build_object(cast(:f as text), true) where id = :t")
+        await tx.execute(foreign, {"f": flag, "t": who.turns[0]})
+        (line,) = await admission.lines(tx, who.person_id)
+        assert line.examples == ()
+        assert (await admit(tx, who.person_id, learner.settings.ladder)).lines == ()
+    await forget_person(learner.store, learner.places.home, who.person_id, "chat", "person")
+    async with learner.store.begin() as tx:
+        (line,) = await admission.lines(tx, who.person_id)
+        assert line.examples == ()
 
 
 async def test_nothing_of_a_group_chat_is_admitted(learner: Learner) -> None:
@@ -692,11 +711,20 @@ async def test_stored_replies_of_the_base_prove_positions(learner: Learner) -> N
             text(
                 "update turns set learnable = true, finish_reason = 'stop', prompt_token_ids = '{1,2}', "
                 "response_token_ids = '{3,4}', response_logprobs = '{-1,-2}', sampling = '{\"temperature\": 0.7}', "
-                "base_id = :b, base_revision = :r, tokenizer_digest = :t, template_digest = :c"
+                "base_id = :b, base_revision = :r, tokenizer_digest = :t, template_digest = :c, prompt_version = :v"
             ),
-            {"b": b.base_id, "r": b.revision, "t": b.tokenizer_digest, "c": b.template_digest},
+            {
+                "b": b.base_id,
+                "r": b.revision,
+                "t": b.tokenizer_digest,
+                "c": b.template_digest,
+                "v": PROMPT_VERSION,
+            },
         )
         found = await admission.served(tx, who.person_id, b, 3)
+        await tx.execute(text("update turns set prompt_version = 'earlier'"))
+        # What was asked in an earlier form is not rendered to the same ids; its reply still proves positions.
+        assert [turn.asked for turn in await admission.served(tx, who.person_id, b, 3)] == [None] * 3
         await tx.execute(text("update turns set flags = jsonb_set(flags, '{consents,personal_training}', 'false')"))
         assert not await admission.served(tx, who.person_id, b, 3)
     assert len(found) == 3
