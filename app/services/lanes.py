@@ -31,6 +31,10 @@ class LeaseLostError(MenteeError):
     retryable = True
 
 
+class SenderForgottenError(MenteeError):
+    """Whoever sent this update was forgotten while it was handled; what was begun is rolled back."""
+
+
 class Work:
     """One claimed update on its way through a handler."""
 
@@ -51,6 +55,17 @@ class Work:
         if not await inbox.finish(tx, self.claimed, self.owner, state, error):
             raise LeaseLostError
         self.finished = True
+
+    async def check(self, tx: Tx) -> None:
+        """Let `tx` know people only while the update is somebody's: the last step of a transaction that may make them.
+
+        Forgetting takes the update's body in the transaction that drops its person, so who finds them gone finds it gone.
+
+        Raises:
+            SenderForgottenError: its person was forgotten since it was claimed.
+        """
+        if not await inbox.holds(tx, self.claimed):
+            raise SenderForgottenError
 
 
 Handler = Callable[[Work], Awaitable[None]]

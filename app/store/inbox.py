@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Update, func, text, update
+from sqlalchemy import Update, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.store.claims import claiming
@@ -77,6 +77,12 @@ async def finish(tx: Tx, claimed: Claimed, owner: str, state: str, error: str | 
     """End a row as done, refused, quarantined or dead; False when it was claimed anew meanwhile."""
     ended = _held(claimed, owner).values(state=state, error=error, finished_at=func.now(), lease_until=None)
     return (await tx.execute(ended)).rowcount == 1
+
+
+async def holds(tx: Tx, claimed: Claimed) -> bool:
+    """Whether a row still has its body; not when whose it is was forgotten since it was claimed."""
+    query = select(inbox.c.id).where(inbox.c.id == claimed.id, inbox.c.body.is_not(None))
+    return await tx.scalar(query) is not None
 
 
 async def retry(tx: Tx, claimed: Claimed, owner: str, delay_s: float, error: str) -> None:

@@ -19,7 +19,7 @@ from app.domain.outgoing import Content
 from app.domain.turn import Outcome
 from app.errors import ChannelAwayError, NotFoundError
 from app.ports import Channel
-from app.services.lanes import Work
+from app.services.lanes import SenderForgottenError, Work
 from app.store import outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
@@ -69,8 +69,13 @@ class Dialogue:
         if reason:
             log.info("event:rule:ignored", reason=reason, inbox=work.claimed.id)
             return
-        async with self._parts.store.begin() as tx:
-            room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
+        try:
+            async with self._parts.store.begin() as tx:
+                room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
+                await work.check(tx)
+        except SenderForgottenError:
+            log.info("event:sender:forgotten", inbox=work.claimed.id)
+            return
         if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent | PressEvent):
             await self._give_up(room, event, work)
         else:

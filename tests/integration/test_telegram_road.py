@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from app.gateway.telegram import MENU
+from app.services.forget import forget_person
 from app.services.housekeeping import clean
 from app.store import Store
 from tests.fakes.model import ModelServer, faults
@@ -390,6 +392,64 @@ async def test_what_was_said_in_a_group_goes_with_its_session_whatever_anybody_a
     assert "hello" in reply.text  # a vote after that changes nothing of what is shown
 
 
+BOB = {"type": "hidden_user", "sender_user_name": "Bob"}
+
+
+@pytest.mark.parametrize("way", ["button", "command"])
+async def test_somebody_elses_words_stay_theirs_when_they_are_answered_again(
+    telegram: Road, telegram_server: TelegramServer, way: str
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.forward("somebody else's words", BOB)
+    reply = await until(telegram_server, ann, "You said: somebody else's words")
+    await telegram_server.wait_for(lambda: bool(reply.buttons), 10)
+    if way == "button":
+        ann.press_data(reply, next(b.data for b in reply.buttons if b.data.startswith("t:")))
+    else:
+        ann.say("/retry")
+    await telegram_server.wait_for(lambda: sum("You said: somebody" in t for t in shown(ann)) == 2, 20)
+    async with asyncio.timeout(10):
+        while len(rows := await telegram.rows("select flags, learnable from turns where state = 'done'")) < 2:
+            await asyncio.sleep(0.05)
+    assert [(r["flags"]["forwarded"], r["learnable"]) for r in rows] == [(True, False)] * 2
+
+
+async def test_an_edited_message_that_quoted_something_still_does(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    said = ann.say("first wording")
+    await until(telegram_server, ann, "You said: first wording")
+    await telegram.rows("update turns set flags = jsonb_set(flags, '{quoted}', 'true') returning id")
+    ann.edit(said, "second wording")
+    await until(telegram_server, ann, "You said: second wording")
+    rows = await telegram.rows("select flags from turns order by number")
+    assert [row["flags"]["quoted"] for row in rows] == [True, True]
+
+
+async def test_a_button_on_its_way_brings_nobody_back_who_was_forgotten(
+    telegram: Road, telegram_server: TelegramServer, tmp_path: Path
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("hello")
+    reply = await until(telegram_server, ann, "You said: hello")
+    await telegram_server.wait_for(lambda: bool(reply.buttons), 10)
+    (person,) = await telegram.rows("select id from people")
+    telegram_server.delay("answerCallbackQuery", 2.0)
+    ann.press(reply, "👍")
+    async with asyncio.timeout(10):
+        while not await telegram.rows("select 1 from inbox where state = 'claimed'"):
+            await asyncio.sleep(0.02)
+    await forget_person(telegram.store, tmp_path, person["id"], "all", "admin:test", "asked")
+    async with asyncio.timeout(10):
+        while await telegram.rows("select 1 from inbox where state <> 'done'"):
+            await asyncio.sleep(0.05)
+    for table in ("people", "accounts", "votes"):
+        assert await telegram.rows(f"select 1 from {table}") == [], table  # noqa: S608
+
+
 async def test_somebody_elses_words_passed_on_are_no_correction(
     telegram: Road, telegram_server: TelegramServer
 ) -> None:
@@ -400,6 +460,6 @@ async def test_somebody_elses_words_passed_on_are_no_correction(
     reply = await until(telegram_server, ann, "You said: What is tea?")
     ann.press(reply, "👎")
     await until(telegram_server, ann, "What was wrong?")
-    ann.forward("I am allergic to nuts", {"type": "hidden_user", "sender_user_name": "Somebody"})
+    ann.forward("I am allergic to nuts", BOB)
     await until(telegram_server, ann, "You said: I am allergic to nuts")
     assert await telegram.rows("select 1 from memory_lines") == []
