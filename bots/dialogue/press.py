@@ -13,7 +13,7 @@ from app.errors import InvalidInputError, NotFoundError
 from app.failpoints import reach
 from app.services import feedback as judging
 from app.services.lanes import Work
-from app.store import Tx, feedback, memory, outbox, people, turns
+from app.store import Tx, feedback, memory, outbox, people, siblings, turns
 from app.telemetry import Log
 from bots.dialogue import consent, correction, message, personal, voting
 from bots.dialogue.parts import Parts
@@ -184,6 +184,9 @@ async def _new_question(parts: Parts, room: Room, press: Press, work: Work) -> N
 async def _again(parts: Parts, room: Room, press: Press, work: Work) -> None:
     async with parts.store.begin() as tx:
         turn = await turns.access_turn(tx, room.person_id, press.row)
+        if await siblings.was_being_written(tx, turn, work.claimed.id):
+            await work.done(tx)  # tapped while it was on its way: one more reply is what they wanted
+            return
     await message.again(parts, room, turn, work)
 
 

@@ -4,7 +4,8 @@ import asyncio
 
 from tests.fakes.model import ModelServer, faults
 from tests.integration.test_memory import LINE, dislike
-from tests.support.road import Item, Road, Visitor, button
+from tests.integration.test_own_choice import settled
+from tests.support.road import Item, Road, Visitor, button, replies
 
 
 def _without_buttons(words: str, items: list[Item]) -> bool:
@@ -43,6 +44,22 @@ async def test_a_chosen_reason_cannot_be_chosen_again(running: Road, visitor: Vi
     await visitor.wait(lambda items: _without_buttons("What was wrong?", items))
     (chosen,) = await running.rows("select kind, class, classified_by from feedback")
     assert chosen == {"kind": "reason", "class": "one_off", "classified_by": "person"}
+
+
+async def test_taps_while_one_more_reply_is_written_bring_no_further_one(
+    running: Road, visitor: Visitor, model: ModelServer
+) -> None:
+    told = await visitor.ask("What is a lighthouse?")
+    model.always(faults.Slow(first_token_s=0.5))
+    for _ in range(5):
+        await visitor.press(f"t:{told['turn']['id']}", told["message_id"])
+    fresh = replies(await visitor.wait(lambda items: len(replies(items)) > 1))[-1]
+    await settled(running)
+    assert len(await running.rows("select 1 from turns")) == 2
+    await visitor.press(f"t:{fresh['turn']['id']}", fresh["message_id"])
+    await visitor.wait(lambda items: len(replies(items)) == 3)
+    await settled(running)
+    assert len(await running.rows("select 1 from turns")) == 3
 
 
 async def _working(visitor: Visitor) -> bool:
