@@ -8,7 +8,8 @@ from markupsafe import Markup
 Z95 = 1.959963984540054
 WIDTH, HEIGHT = 200, 18
 SPARK_WIDTH, SPARK_HEIGHT = 240, 56
-BAR, GAP, BARS_HEIGHT = 14, 5, 64
+BAR, GAP, BARS_HEIGHT, BARS_MIDDLE, BARS_SPAN = 9, 9, 84, 35, 22
+LEAST_SCALE = 3  # a single vote is a small bar, not a tower
 
 
 def wilson(successes: int, n: int, z: float = Z95) -> tuple[float, float]:
@@ -41,29 +42,31 @@ def interval(successes: int, n: int, label: str) -> Markup:
 
 
 def vote_bars(days: Sequence[tuple[str, int, int]], label: str) -> Markup:
-    """Return one column per (day, up, down): up above the line, down below it, to the same scale."""
-    most = max([1, *(max(up, down) for _, up, down in days)])
-    middle, scale = BARS_HEIGHT / 2, (BARS_HEIGHT / 2 - 3) / most
-    columns = Markup("").join(
-        Markup(
-            '<g><title>{}: {} / {}</title><rect class="up" x="{x}" y="{y:.1f}" width="{w}" height="{u:.1f}" rx="2"/>'
-            '<rect class="down" x="{x}" y="{m}" width="{w}" height="{d:.1f}" rx="2"/></g>'
-        ).format(
-            *(day, up, down),
-            x=i * (BAR + GAP),
-            w=BAR,
-            y=middle - 1 - up * scale,
-            u=up * scale,
-            m=middle + 1,
-            d=down * scale,
-        )
-        for i, (day, up, down) in enumerate(days)
-    )
+    """Return one column per (day, up, down): up above the line, down below it, to the same scale, with their counts."""
+    scale = BARS_SPAN / max([LEAST_SCALE, *(max(up, down) for _, up, down in days)])
     width = max(len(days) * (BAR + GAP) - GAP, 1)
+    dates = Markup("").join(
+        Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(x, BARS_HEIGHT - 3, anchor, day)
+        for x, anchor, (day, _, _) in zip((0, width), ("start", "end"), (*days[:1], *days[1:][-1:]), strict=False)
+    )
+    columns = Markup("").join(_column(i * (BAR + GAP), scale, day) for i, day in enumerate(days))
     return Markup(
         '<svg class="bars" role="img" aria-label="{}" viewBox="0 0 {w} {h}" width="{w}" height="{h}">'
-        '<line class="grid" x1="0" x2="{w}" y1="{m}" y2="{m}"/>{c}</svg>'
-    ).format(label, w=width, h=BARS_HEIGHT, m=middle, c=columns)
+        '<line class="grid" x1="0" x2="{w}" y1="{m}" y2="{m}"/>{c}{dates}</svg>'
+    ).format(label, w=width, h=BARS_HEIGHT, m=BARS_MIDDLE, c=columns, dates=dates)
+
+
+def _column(x: int, scale: float, votes: tuple[str, int, int]) -> Markup:
+    day, up, down = votes
+    top, bottom = BARS_MIDDLE - 1 - up * scale, BARS_MIDDLE + 1 + down * scale
+    count = Markup('<text x="{}" y="{:.1f}" text-anchor="middle">{}</text>')
+    counts = (count.format(x + BAR / 2, top - 2, up) if up else Markup("")) + (
+        count.format(x + BAR / 2, bottom + 9, down) if down else Markup("")
+    )
+    return Markup(
+        '<g><title>{}: 👍 {} · 👎 {}</title><rect class="up" x="{x}" y="{y:.1f}" width="{w}" height="{u:.1f}" rx="2"/>'
+        '<rect class="down" x="{x}" y="{m}" width="{w}" height="{d:.1f}" rx="2"/>{counts}</g>'
+    ).format(*(day, up, down), x=x, w=BAR, y=top, u=up * scale, m=BARS_MIDDLE + 1, d=down * scale, counts=counts)
 
 
 def sparkline(values: Sequence[float], label: str) -> Markup:

@@ -146,6 +146,18 @@ async def test_every_page_fits(
         assert await page.evaluate(unlabelled) == 0, name
 
 
+async def test_consents_and_acts_are_seen_on_a_phone(panel: PanelServer, open_page: OpenPage) -> None:
+    """No column is pushed out of the window."""
+    page = await open_page(locale="ko-KR", viewport=PHONE)
+    await sign_in(page, panel)
+    for name, shown in (("people", ".marks .mark"), ("audit", "td[data-label]")):
+        await page.goto(f"{panel.base}admin/{name}")
+        boxes = [await each.bounding_box() for each in await page.locator(shown).all() if await each.is_visible()]
+        assert boxes
+        assert all(box and box["x"] + box["width"] <= PHONE["width"] for box in boxes), name
+    await expect(page.locator("tbody tr").first).to_contain_text("로그인")
+
+
 async def test_without_scripts_everything_still_works(
     panel: PanelServer, open_page: OpenPage, world: World, store: Store
 ) -> None:

@@ -70,3 +70,29 @@ async def test_a_running_switch_does_not_read_as_paused(panel: PanelServer) -> N
     async with panel.browser() as admin:
         await admin.sign_in()
         assert (await admin.get("/switches")).text.count("While paused: n") == 3
+
+
+async def test_what_has_no_flags_says_so_and_how_a_reply_ended_is_in_words(panel: PanelServer, store: Store) -> None:
+    world = await build(store)
+    async with panel.browser() as admin:
+        await _signed_in(admin)
+        plain = (await admin.get(f"/feedback?state=&item={world.correction}")).text
+        async with store.begin() as tx:
+            flags = text("""update feedback set flags = '{"forwarded": true}' where id = :id""")
+            await tx.execute(flags, {"id": world.correction})
+        flagged = (await admin.get(f"/feedback?state=&item={world.correction}")).text
+    assert re.search(r"<dt>Flags</dt><dd><span[^>]*>–</span></dd>", plain)
+    assert "ended by itself" in plain
+    assert re.search(r"<dt>Flags</dt><dd><span[^>]*>forwarded</span> </dd>", flagged)
+
+
+async def test_the_audit_log_says_who_and_what_in_words(panel: PanelServer, store: Store) -> None:
+    token = await create_admin_link(store, "first_admin")
+    async with panel.browser() as admin:
+        await admin.get(f"/link/{token}")
+        await admin.post(f"/link/{token}", {"login": "mina", "password": PASSWORD})
+        await admin.sign_in("owner", "mina")
+        shown = (await admin.get("/audit")).text
+    assert "command line" in shown
+    assert "One-time link made<br>" in shown
+    assert re.search(r"with</span> the first admin&#39;s link", shown)

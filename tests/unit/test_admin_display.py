@@ -40,6 +40,15 @@ def test_charts_hold_hostile_labels() -> None:
         assert "style=" not in drawn
 
 
+def test_a_single_vote_is_a_small_bar_with_its_count_and_the_days_it_is_among() -> None:
+    days = [(f"11-{day:02}", 0, int(day == 30)) for day in range(17, 31)]
+    drawn = charts.vote_bars(days, "votes per day")
+    heights = [float(height) for height in re.findall(r'height="([\d.]+)" rx', drawn)]
+    assert 0 < max(heights) < charts.BARS_SPAN / 2
+    assert re.findall(r"<text[^>]*>([^<]+)</text>", drawn) == ["1", "11-17", "11-30"]
+    assert charts.vote_bars([], "votes per day").count("<text") == 0
+
+
 def test_one_value_is_no_line() -> None:
     assert charts.sparkline([1.0], "loss") == ""
 
@@ -157,6 +166,18 @@ def test_every_finding_of_the_learner_has_a_sentence() -> None:
     }
     assert len(keys) > 15
     assert [key for key in keys if not spoken.knows(key)] == []
+
+
+def test_every_act_that_is_recorded_has_a_name() -> None:
+    written = "".join(path.read_text("utf-8") for folder in ("app", "learner") for path in Path(folder).rglob("*.py"))
+    acts = set(re.findall(r'\bAct\(\s*[^,()]+,\s*"([a-z_:]+)"', written))
+    acts |= {f"feedback:review:{name}" for name in ("approve", "reject", "quarantine", "relabel", "reopen")}
+    acts |= {f"switch:{name}:{turn}" for name in vocabulary(admin.switches.c.name) for turn in ("pause", "resume")}
+    acts |= set(re.findall(r'"(admin:login:\w+)"', written))
+    assert len(acts) > 20
+    for language in ("en", "ko"):
+        assert [act for act in acts if Words(language).word("event", act) == act] == []
+    assert Words("ko").word("event", "some:new:act") == "some:new:act"
 
 
 def test_every_rule_of_the_ladder_has_words() -> None:

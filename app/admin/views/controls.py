@@ -17,6 +17,8 @@ from app.store.panel.controls import Identity, NewIdentity, Switch
 
 _AUDIT_PAGE, _VERSIONS = 50, 10
 _MAX_FACTS = 50
+# Whose vocabulary the values of an entry's details are.
+_DETAIL_ROOMS = {"by": "detail_by", "from": "review", "to": "review", "class": "class", "scope": "detail_scope"}
 
 
 class FactsError(InvalidInputError):
@@ -138,6 +140,7 @@ async def audit_log(visit: Visit) -> web.StreamResponse:
     return visit.page(
         "audit.html",
         rows=rows[:_AUDIT_PAGE],
+        rooms=_DETAIL_ROOMS,
         wanted=wanted,
         older=urlencode(chosen | {"before": rows[_AUDIT_PAGE - 1].id}) if len(rows) > _AUDIT_PAGE else None,
         newest=urlencode(chosen) if older_than else None,
