@@ -46,7 +46,7 @@ async def test_the_code_shows_state_and_counts_in_both_languages(url: str, store
     status, shown = await look(url, given.code)
     assert status == 200
     assert "still being removed" in shown
-    assert "Exchanges: 6" in shown
+    assert "Messages: 6" in shown
     assert "Memories: 1" in shown
     status, shown = await look(url, f" {given.code} ", "ko")
     assert status == 200
@@ -58,7 +58,7 @@ async def test_a_chat_s_receipt_counts_no_memories(url: str, store: Store, tmp_p
     who = await pupil(store)
     given = await forget_person(store, tmp_path, who.person_id, "chat", "person")
     _, shown = await look(url, given.code)
-    assert "Exchanges: 6" in shown
+    assert "Messages: 6" in shown
     assert "Memories" not in shown
 
 
@@ -93,4 +93,4 @@ async def test_who_forgets_everything_reads_the_code_and_where_it_works(running:
     code = re.search(r"receipt: (\S+)", words)
     assert code
     status, shown = await look(f"{running.url}/receipt", code[1])
-    assert (status, "Exchanges: 1" in shown) == (200, True)
+    assert (status, "Messages: 1" in shown) == (200, True)
