@@ -29,6 +29,9 @@ class Account:
     external_id: str
 
 
+EXAMPLES = frozenset({"example", "example_again"})
+
+
 @dataclass(frozen=True, slots=True)
 class Awaiting:
     """What the dialogue waits for in a chat: the kind of the next message and the rows it is about.

@@ -14,7 +14,7 @@ from app.domain.feedback import FeedbackClass
 from app.domain.ladder import Rung
 from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Button, Content
-from app.domain.person import Awaiting
+from app.domain.person import EXAMPLES, Awaiting
 from app.domain.press import Press, short_id
 from app.domain.turn import Turn
 from app.errors import NotFoundError
@@ -28,7 +28,6 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held
 
 LIVING = frozenset({"active", "graduated"})
-EXAMPLES = frozenset({"example", "example_again"})
 REASON_KEYS = ("fact", "style", "once", "topic")
 
 

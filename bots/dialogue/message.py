@@ -4,7 +4,7 @@ from uuid import UUID
 
 from app.domain.event import EditEvent, MessageEvent, Sender
 from app.domain.outgoing import Content
-from app.domain.person import Awaiting
+from app.domain.person import EXAMPLES, Awaiting
 from app.domain.text import is_blank, storable
 from app.domain.turn import Origin, Turn
 from app.errors import NotFoundError
@@ -63,7 +63,7 @@ async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: Message
         await work.done(tx)
         return True
     waiting = room.chat.awaiting
-    if waiting and waiting.kind in correction.EXAMPLES and not await _replied_to(tx, room, event):
+    if waiting and waiting.kind in EXAMPLES and not await _replied_to(tx, room, event):
         taken = await correction.written_example(tx, parts, room, waiting, text)
         if taken:
             await work.done(tx)

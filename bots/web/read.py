@@ -7,11 +7,13 @@ from uuid import UUID
 
 from aiohttp import web
 
+from app import clock
 from app.domain import ladder
 from app.domain.consent import OPTIONAL, Consents
 from app.domain.ladder import Progress
 from app.domain.memory import MemoryLine
 from app.domain.outgoing import Content
+from app.domain.person import EXAMPLES, Chat
 from app.domain.press import short_id
 from app.errors import InvalidInputError, NotFoundError
 from app.store import memory, people, webchat_read
@@ -24,6 +26,7 @@ OPEN_STATES = frozenset({"waiting", "generating"})
 DRAWN_BY_PAGE = frozenset({"v", "c", "t"})
 MICROSECONDS = 1_000_000
 MAX_NUMBER = 2**53
+Item = dict[str, object]
 
 
 async def messages(request: web.Request) -> web.Response:
@@ -34,6 +37,7 @@ async def messages(request: web.Request) -> web.Response:
     async with context.store.begin() as tx:
         shown = await webchat_read.conversation(tx, visitor, number)
         working = await webchat_read.working(tx, visitor)
+        chat = await people.chat(tx, visitor.chat_id)
     items = [item for item in items_of(shown) if _position(item) > after]
     older = shown.number - 1 if shown.number > 1 else None
     return web.json_response(
@@ -42,9 +46,18 @@ async def messages(request: web.Request) -> web.Response:
             "current": shown.current,
             "older": older,
             "working": working,
+            "awaiting": _awaiting(chat, context.settings.session_idle_minutes),
             "items": items,
         }
     )
+
+
+def _awaiting(chat: Chat | None, idle_minutes: int) -> Item | None:
+    """Return which turn's reply the person was asked to write themself, and since when; None where nothing is asked."""
+    waiting = chat.awaiting if chat else None
+    if waiting and waiting.turn_id and waiting.kind in EXAMPLES and waiting.lasts(clock.now(), idle_minutes):
+        return {"turn": short_id(UUID(waiting.turn_id)), "since": waiting.since}
+    return None
 
 
 def _number(request: web.Request, name: str) -> int | None:
@@ -54,9 +67,6 @@ def _number(request: web.Request, name: str) -> int | None:
     if not (given.isascii() and given.isdigit()) or int(given[:20]) > MAX_NUMBER:
         raise InvalidInputError(f"{name} must be a number")
     return int(given)
-
-
-Item = dict[str, object]
 
 
 def items_of(shown: Conversation) -> list[Item]:
@@ -149,6 +159,7 @@ def _turn(turn: TurnView) -> Item:
         "state": turn.state,
         "vote": turn.vote,
         "again": turn.sibling_of is not None,
+        "repeatable": bool(turn.user_text),
         "checkpoint": turn.checkpoint,
         "scope": turn.checkpoint_scope,
         "base": turn.base_id,

@@ -4,11 +4,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 from playwright.async_api import Page, Route, expect
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 
 from app.domain.outgoing import Button, Content
 from app.store import Store, memory, outbox
 from app.store.tables.people import chats, people
+from app.store.tables.road import outbox as parts
 from app.store.tables.road import turns
 from tests.browser.conftest import PHONE, OpenPage, Watched
 from tests.support.webchat import ANSWER, WebChat, running_web_chat
@@ -172,6 +173,20 @@ async def test_answering_again_shows_both(browser_page: Page, chat: WebChat) -> 
     await expect(browser_page.locator(".theirs .bar")).to_have_count(2)
     await expect(browser_page.locator(".mine")).to_have_count(1)
     await expect(browser_page.locator(".theirs").last).to_contain_text("another answer")
+
+
+async def test_what_was_not_kept_is_not_offered_to_be_answered_again(
+    browser_page: Page, chat: WebChat, store: Store
+) -> None:
+    await arrive(browser_page, chat)
+    await ask(browser_page, "hello")
+    await expect(browser_page.get_by_label("Answer again")).to_have_count(1)
+    async with store.begin() as tx:
+        await tx.execute(update(turns).values(user_text=None, reply_text=None))
+        await tx.execute(update(parts).values(content={}))
+    await visit(browser_page, chat)
+    await expect(browser_page.get_by_text("Not kept: memory was off after this conversation.")).to_have_count(2)
+    await expect(browser_page.get_by_label("Answer again")).to_have_count(0)
 
 
 async def test_which_checkpoint_answered_is_one_tap_away(browser_page: Page, chat: WebChat) -> None:

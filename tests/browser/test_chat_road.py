@@ -45,6 +45,37 @@ async def test_a_lesson_is_given_on_the_page(browser_page: Page, database_url: s
         await expect(page.get_by_role("link", name="Save mentee-export.json")).to_be_visible()
 
 
+async def test_the_field_says_that_a_reply_is_to_be_written(browser_page: Page, database_url: str) -> None:
+    page, bar = browser_page, browser_page.locator("#correcting")
+    async with ModelServer(name="smollm2-135m", script=model_of) as model, road(database_url, model.url) as gateway:
+        await page.goto(f"{gateway.url}/chat")
+        await expect(page.locator("html[data-ready=yes]")).to_be_attached()
+        await page.locator("#welcome [data-purpose=memory]").check()
+        await page.locator("#start").click()
+        await page.locator("#code-kept").click()
+        await expect(page.locator("html[data-known=yes][data-ready=yes]")).to_be_attached()
+        await say(page, "What is tea?")
+        await page.get_by_label("Correct this").click()
+        await say(page, LINE)
+        await expect(page.get_by_role("button", name="Not this")).to_be_visible()
+        await expect(bar).to_be_hidden()
+        await page.get_by_role("button", name="Not this").click()  # the model has no other: all its tries are one
+        await expect(bar).to_be_visible()
+        await expect(page.locator("#corrected")).to_have_text("Tea is a drink.")
+        await expect(page.locator("#text")).to_have_attribute("placeholder", "How should it have been?")
+        await page.reload()
+        await expect(bar).to_be_visible()
+        await say(page, "Tea is hot.")
+        await expect(page.get_by_text("once more").first).to_be_visible()
+        await expect(bar).to_be_visible()
+        await page.locator("#uncorrect").click()
+        await expect(bar).to_be_hidden()
+        await expect(page.get_by_text("All right, no example then.")).to_be_visible()
+        await say(page, "And coffee?")
+        await expect(page.locator(".message.reply .rich").last).to_contain_text("Enjoy your cup!")
+        await expect(bar).to_be_hidden()
+
+
 async def test_who_forgets_everything_reads_the_receipt_before_the_welcome(
     browser_page: Page, database_url: str, watched: Watched
 ) -> None:

@@ -585,6 +585,7 @@ async def test_texts_that_were_not_kept_are_not_made_up(person: Person, store: S
         await tx.execute(update(sessions).values(ended_at=func.now()))
     shown = (await (await person.get("messages?conversation=1")).json())["items"]
     assert [(i["who"], i.get("text"), i.get("kind")) for i in shown] == [("you", None, None), ("bot", None, "pending")]
+    assert shown[1]["turn"]["repeatable"] is False
 
 
 HOSTILE = [

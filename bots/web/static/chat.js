@@ -150,6 +150,7 @@ async function readNow() {
     if (item.kind !== "pending") liveTexts.delete(item.turn.id);
   }
   busy.clear();
+  composer.expect(page.awaiting && { ...page.items.findLast((item) => item.kind === "reply" && item.turn?.id === page.awaiting.turn), since: page.awaiting.since });
   draw();
 }
 
@@ -219,7 +220,7 @@ async function choose(chosen) {
 
 function wireChat() {
   panel.wire();
-  composer.wire(draw, toEnd, () => ({ position: lastPosition + 0.5, conversation: current }));
+  composer.wire(draw, toEnd, () => ({ position: lastPosition + 0.5, conversation: current }), () => acts.press("e::no", null));
   onLanguage(draw);
   $("new").addEventListener("click", () => attempt(() => command("new")));
   $("stop").addEventListener("click", () => attempt(() => command("stop")));

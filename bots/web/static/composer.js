@@ -7,7 +7,9 @@ import { say } from "./words.js";
 const KEPT = "mentee-unsent";
 const RETRY_MS = 4000;
 const mine = new Map(); // id -> { update, state: sending | failed | accepted, code, position, conversation }
-let correcting = null;
+let correcting = null; // the reply that the pencil was tapped under
+let expected = null; // the reply that the dialogue asked the person to write themself
+let answered = null; // since when what is answered already was asked: the gateway may not know it yet
 let changed = () => {};
 let written = () => {};
 
@@ -79,11 +81,32 @@ function restore() {
 /** Write a correction of `item` next, or nothing special with null. */
 export function correct(item) {
   correcting = item;
+  show();
+  if (item) $("text").focus();
+}
+
+/** Show that the next message is the reply to `item` as the person wants it, or nothing special with null. */
+export function expect(item) {
+  expected = item && item.since !== answered ? item : null;
+  show();
+}
+
+function show() {
+  const item = correcting ?? expected;
   $("correcting").hidden = !item;
-  $("corrected").textContent = item ? safe(document.createElement("p"), item.html).textContent.slice(0, 160) : "";
+  $("corrected").textContent = item?.html ? safe(document.createElement("p"), item.html).textContent.slice(0, 160) : "";
   $("text").dataset.hint = item ? "say.correct" : "say";
   $("text").placeholder = say($("text").dataset.hint);
-  if (item) $("text").focus();
+}
+
+/** Leave the mode the field is in; true when it was the dialogue that had asked. */
+function leave() {
+  const asked = !correcting && Boolean(expected);
+  if (asked) answered = expected.since;
+  correcting = null;
+  if (asked) expected = null;
+  show();
+  return asked;
 }
 
 function updateOf(text) {
@@ -98,8 +121,11 @@ function fit() {
   field.style.height = `${Math.min(field.scrollHeight, window.innerHeight * 0.4)}px`;
 }
 
-/** Wire the field: `onChange` draws, `onWritten` follows each new message of the person's own, `place` says where it belongs. */
-export function wire(onChange, onWritten, place) {
+/**
+ * Wire the field: `onChange` draws, `onWritten` follows each new message of the person's own, `place` says where it
+ * belongs, `onDecline` tells the dialogue that what it asked for will not come.
+ */
+export function wire(onChange, onWritten, place, onDecline) {
   changed = onChange;
   written = onWritten;
   const field = $("text");
@@ -108,7 +134,7 @@ export function wire(onChange, onWritten, place) {
     if (!text.trim()) return;
     const update = updateOf(text);
     field.value = "";
-    correct(null);
+    leave();
     fit();
     const { position, conversation } = place();
     put(update, position, conversation);
@@ -122,13 +148,13 @@ export function wire(onChange, onWritten, place) {
       event.preventDefault();
       submit();
     }
-    if (event.key === "Escape") correct(null);
+    if (event.key === "Escape" && leave()) onDecline();
   });
   $("composer").addEventListener("submit", (event) => {
     event.preventDefault();
     submit();
   });
-  $("uncorrect").addEventListener("click", () => correct(null));
+  $("uncorrect").addEventListener("click", () => leave() && onDecline());
   window.addEventListener("online", () => {
     for (const [id, entry] of mine) if (entry.state === "failed") deliver(id);
   });

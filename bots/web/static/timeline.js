@@ -132,7 +132,8 @@ function toolbar(item, acts) {
       bar.scrollIntoView({ block: "nearest" }); // the line above the text field takes room from the conversation
     }));
   }
-  bar.append(tool("again", "again", () => acts.again(turn.id)));
+  // What was not kept cannot be answered once more.
+  if (turn.repeatable) bar.append(tool("again", "again", () => acts.again(turn.id)));
   bar.append(author(turn));
   return bar;
 }
