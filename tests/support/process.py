@@ -26,7 +26,11 @@ def free_port() -> int:
 async def gateway_process(port: int, environment: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
     """Run a gateway until the block ends; it is ended by pid."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "app.main", cwd=ROOT, env=os.environ | {"MODEL_WAIT_S": "0"} | environment | {"MENTEE_PORT": str(port)}
+        sys.executable,
+        "-m",
+        "app.main",
+        cwd=ROOT,
+        env=os.environ | {"MODEL_WAIT_S": "0"} | environment | {"MENTEE_PORT": str(port)},
     )
     try:
         await _started(process, port)
