@@ -43,14 +43,18 @@ async def test_chats_keep_their_order_whoever_takes_the_next_turn(
                 await (here, there)[number % 2].say(f"{chat}: {number}")
             await here.wait(lambda items: len(replies(items)) == MESSAGES, 60)
 
+    # Whoever takes in a message while nothing waits is awake first: so each of them works on at least one.
+    for gateway in (running, second):
+        async with gateway.visitor() as alone:
+            await alone.ask("alone")
     await asyncio.gather(*(talk(chat) for chat in range(CHATS)))
     rows = await running.rows("select user_text, state, created_at, finished_at from turns order by created_at")
-    assert len(rows) == CHATS * MESSAGES
+    assert len(rows) == CHATS * MESSAGES + 2
     for chat in range(CHATS):
         turns = [row for row in rows if row["user_text"].startswith(f"{chat}:")]
         assert [(t["user_text"], t["state"]) for t in turns] == [(f"{chat}: {n}", "done") for n in range(MESSAGES)]
         assert all(a["finished_at"] <= b["created_at"] for a, b in pairwise(turns))
-    assert len(model.calls) == CHATS * MESSAGES
+    assert len(model.calls) == CHATS * MESSAGES + 2
     assert len(await running.rows("select distinct owner from inbox")) == 2
 
 
