@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import Update, case, func, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Update, bindparam, case, func, select, text, update
+from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content, ContentDocument
@@ -85,6 +85,24 @@ async def message_with(tx: Tx, chat_id: UUID, data: str) -> str | None:
     query = select(outbox.c.provider_message_id).where(outbox.c.chat_id == chat_id, offered)
     found: str | None = await tx.scalar(query.order_by(outbox.c.id.desc()).limit(1))
     return found
+
+
+_OFFERING = text("""
+    select id, content from outbox
+    where chat_id = :chat and state in ('due', 'sending', 'sent') and jsonb_path_exists(content, '$.buttons[*][*].data ? (@ starts with $head)', :heads)
+    order by id desc limit :limit
+""").bindparams(bindparam("heads", type_=JSONB))
+
+
+async def offering(tx: Tx, chat_id: UUID, head: str, limit: int) -> Sequence[tuple[int, Content]]:
+    """Return a chat's newest messages, sent or still to be, with a button whose data begin with `head`; each with its row."""
+    rows = await tx.execute(_OFFERING, {"chat": chat_id, "heads": {"head": head}, "limit": limit})
+    return [(int(row.id), Content.of(row.content)) for row in rows]
+
+
+async def change(tx: Tx, row_id: int, content: Content) -> None:
+    """Change a message, whether the platform shows it already or not."""
+    await tx.execute(update(outbox).where(outbox.c.id == row_id).values(_changed(content)))
 
 
 async def newest_sent(tx: Tx, chat_id: UUID, limit: int) -> Sequence[tuple[str, Content]]:

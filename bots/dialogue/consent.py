@@ -10,6 +10,9 @@ from app.store import Tx, outbox, people
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
+SWITCHES = "s:"
+REDRAWN = 5
+
 
 def asked(parts: Parts, room: Room) -> tuple[Purpose, ...]:
     """Return what is asked here: what this channel may serve, and an outside judge only where there is one."""
@@ -84,10 +87,11 @@ async def switch(tx: Tx, parts: Parts, room: Room, purpose: Purpose, allow: str,
 
 
 async def refresh(tx: Tx, parts: Parts, room: Room, message_id: str | None) -> bool:
-    """Redraw the switches under the message they were pressed on; False when it is not known."""
-    if message_id is None:
-        return False
-    shown = await outbox.content_of(tx, room.chat.id, message_id)
-    if shown is None:
-        return False
-    return await outbox.replace(tx, room.chat.id, message_id, Content(shown.text, switches(parts, room)))
+    """Redraw the switches wherever this chat shows them, so that none says what is not so any more; False when the
+    message they were pressed on is not known.
+    """
+    buttons = switches(parts, room)
+    for row_id, shown in await outbox.offering(tx, room.chat.id, SWITCHES, REDRAWN):
+        if shown.buttons != buttons:
+            await outbox.change(tx, row_id, Content(shown.text, buttons))
+    return message_id is not None and await outbox.content_of(tx, room.chat.id, message_id) is not None

@@ -99,6 +99,27 @@ async def test_a_switch_chosen_by_number_is_turned_and_turned_back(whatsapp: Roa
     await until(ann, "Allowed: Memory")
     await ann.say("/1")
     await until(ann, "No longer allowed: Memory")
+    assert await answers(whatsapp, "memory") == ["given", "withdrawn"]
+
+
+async def test_every_list_of_switches_says_what_is_allowed_now(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    """A first /privacy is followed by two of them; what is chosen from the one must not be stale in the other."""
+    ann = twilio_server.person()
+    await ann.say("/privacy")
+    await until(ann, "/1 ⬜ Memory")
+    await settled(whatsapp)
+    first = next(sent for sent in ann.got if "⬜ Memory" in sent.body)
+    await ann.say("/1", reply_to=first)
+    await until(ann, "Allowed: Memory")
+    await ann.say("/1")
+    await until(ann, "No longer allowed: Memory")
+    assert await answers(whatsapp, "memory") == ["given", "withdrawn"]
+
+
+async def answers(road: Road, purpose: str) -> list[str]:
+    """Return what was answered to a purpose, in order."""
+    query = "select event from consent_events where purpose = :purpose order by at"
+    return [row["event"] for row in await road.rows(query, purpose=purpose)]
 
 
 async def test_a_repeated_post_is_answered_once(whatsapp: Road, twilio_server: TwilioServer) -> None:
