@@ -6,6 +6,7 @@ targets are kept as written; a table that would grow beyond its source stays tex
 """
 
 import re
+import string
 from functools import cache
 
 from markdown_it import MarkdownIt
@@ -17,6 +18,7 @@ from markdown_it.utils import EnvType
 from bots.tables import limit_tables
 
 MAX_NESTING = 100
+_PUNCTUATION = frozenset(string.whitespace + string.punctuation)
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31f0-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 )
@@ -25,6 +27,11 @@ _MARKDOWN = frozenset({"markdown", "md"})
 # Platforms turn control characters into spaces; doing it first keeps our offsets and theirs the same.
 _CONTROL = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _NEWLINE = re.compile("\r\n?|[\u2028\u2029]")
+
+
+def solid(text: str) -> int:
+    """Count what a reader would miss if a rendering lost it: neither white space nor ASCII punctuation."""
+    return sum(c not in _PUNCTUATION and not c.isspace() for c in text)
 
 
 class _ChatState(StateInline):

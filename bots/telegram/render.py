@@ -5,27 +5,24 @@ shown more plainly. Knows nothing of message limits (`split`) and of sending.
 """
 
 import html
-import string
 from collections.abc import Callable
 
 from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import MAX_NESTING, clean, tokens_of, tokens_without_tables, widen
+from bots.markdown import MAX_NESTING, clean, solid, tokens_of, tokens_without_tables, widen
 from bots.telegram.ink import TAG
 from bots.telegram.marks import Entity, Rendered, entities
 from bots.telegram.page import Page
-
-_MARKUP = frozenset(string.whitespace + string.punctuation)
 
 
 def render(markdown: str) -> Rendered:
     """Return what `markdown` looks like in a chat; offsets in code points."""
     source = clean(storable(markdown))
-    solid = _solid(html.unescape(TAG.sub("", source)))
+    whole = solid(html.unescape(TAG.sub("", source)))
     for read in (tokens_of, tokens_without_tables):
         rendered = _rendered(source, read)
-        if rendered and _solid(rendered.text) + _hidden(rendered) >= solid:
+        if rendered and solid(rendered.text) + _hidden(rendered) >= whole:
             return rendered
     return Rendered(source.strip())
 
@@ -44,10 +41,5 @@ def _rendered(source: str, read: Callable[[str], list[Token]]) -> Rendered | Non
     return Page(wide.split("\n"), tokens).rendered()
 
 
-def _solid(text: str) -> int:
-    """Count what a reader would miss: neither white space nor ASCII punctuation."""
-    return sum(c not in _MARKUP and not c.isspace() for c in text)
-
-
 def _hidden(rendered: Rendered) -> int:
-    return sum(_solid((m.url or "") + (m.language or "")) for m in rendered.marks)
+    return sum(solid((m.url or "") + (m.language or "")) for m in rendered.marks)

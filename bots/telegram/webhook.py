@@ -16,6 +16,7 @@ from telegram.error import TelegramError
 from app.errors import StoreUnavailableError
 from app.telemetry import Log
 from bots.base import Accept
+from bots.posted import body_of
 from bots.telegram.faults import meaning
 from bots.telegram.keys import raw_update
 from bots.telegram.receive import ALLOWED_UPDATES
@@ -24,7 +25,6 @@ log = Log(__name__)
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name
 MAX_BODY = 256 * 1024
 _MAX_CONNECTIONS = 40
-_CHUNK = 64 * 1024
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -36,7 +36,7 @@ def webhook_handler(secret: str, accept: Accept, bot_id: int) -> Handler:
         if not hmac.compare_digest(given.encode(errors="replace"), secret.encode()):
             log.warning("telegram:webhook:unauthentic")
             return web.Response(status=401)
-        body = await _read(request)
+        body = await body_of(request, MAX_BODY)
         if body is None:
             return web.Response(status=413)
         try:
@@ -57,15 +57,3 @@ async def register_webhook(bot: Bot, url: str, secret: str) -> None:
         )
     except TelegramError as error:
         raise meaning(error, "edit") from error
-
-
-async def _read(request: web.Request) -> bytes | None:
-    """Return the body; None when it is longer than any update."""
-    if (request.content_length or 0) > MAX_BODY:
-        return None
-    body = bytearray()
-    async for chunk in request.content.iter_chunked(_CHUNK):
-        body += chunk
-        if len(body) > MAX_BODY:
-            return None
-    return bytes(body)

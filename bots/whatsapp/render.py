@@ -6,16 +6,14 @@ shown more plainly. Knows nothing of message limits (`split`) and of sending.
 
 import html
 import re
-import string
 from collections.abc import Callable
 
 from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import MAX_NESTING, clean, tokens_of, tokens_without_tables, widen
+from bots.markdown import MAX_NESTING, clean, solid, tokens_of, tokens_without_tables, widen
 from bots.whatsapp.page import Page
 
-_MARKUP = frozenset(string.whitespace + string.punctuation)
 _TAG = re.compile(r"</?(?:b|strong|i|em|s|del|strike|u|ins|br)\s*/?>", re.IGNORECASE)
 _LANGUAGE = re.compile(r"^[> \t\d.*+)-]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]{1,32}", re.MULTILINE)
 
@@ -24,10 +22,10 @@ def render(markdown: str) -> str:
     """Return what to send so that a chat shows what `markdown` means."""
     source = clean(storable(markdown))
     # The language of a code block is the one thing that is left out.
-    solid = _solid(html.unescape(_TAG.sub("", _LANGUAGE.sub("", source))))
+    whole = solid(html.unescape(_TAG.sub("", _LANGUAGE.sub("", source))))
     for read in (tokens_of, tokens_without_tables):
         rendered = _rendered(source, read)
-        if rendered is not None and _solid(rendered) >= solid:
+        if rendered is not None and solid(rendered) >= whole:
             return rendered
     return source.strip()
 
@@ -38,8 +36,3 @@ def _rendered(source: str, read: Callable[[str], list[Token]]) -> str | None:
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         return None  # the parser stopped descending and dropped what lay below
     return Page(wide.split("\n"), tokens).text()
-
-
-def _solid(text: str) -> int:
-    """Count what a reader would miss: neither white space nor ASCII punctuation."""
-    return sum(c not in _MARKUP and not c.isspace() for c in text)

@@ -15,6 +15,7 @@ from twilio.request_validator import RequestValidator
 from app.errors import InvalidInputError, StoreUnavailableError
 from app.telemetry import Log
 from bots.base import Accept, RawUpdate
+from bots.posted import body_of
 from bots.whatsapp.form import Form, read_form
 from bots.whatsapp.keys import raw_message, raw_status
 
@@ -22,7 +23,6 @@ log = Log(__name__)
 SIGNATURE_HEADER = "X-Twilio-Signature"
 IDEMPOTENCY_HEADER = "I-Twilio-Idempotency-Token"
 MAX_BODY = 64 * 1024
-_CHUNK = 16 * 1024
 _NOTHING_TO_SAY = '<?xml version="1.0" encoding="UTF-8"?><Response/>'
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -71,7 +71,7 @@ def status_handler(seal: Seal, accept: Accept) -> Handler:
 
 
 async def _authentic(request: web.Request, seal: Seal, ours: str) -> tuple[web.Response | None, bytes]:
-    body = await _read(request)
+    body = await body_of(request, MAX_BODY)
     if body is None:
         return web.Response(status=413), b""
     try:
@@ -92,15 +92,3 @@ async def _stored(accept: Accept, update: RawUpdate | None) -> web.Response:
         log.warning("whatsapp:webhook:store_away")
         return web.Response(status=503, headers={"Retry-After": "5"})
     return web.Response(text=_NOTHING_TO_SAY, content_type="text/xml")
-
-
-async def _read(request: web.Request) -> bytes | None:
-    """Return the body; None when it is longer than any message."""
-    if (request.content_length or 0) > MAX_BODY:
-        return None
-    body = bytearray()
-    async for chunk in request.content.iter_chunked(_CHUNK):
-        body += chunk
-        if len(body) > MAX_BODY:
-            return None
-    return bytes(body)
