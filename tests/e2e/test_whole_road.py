@@ -65,6 +65,7 @@ async def test_talk_correct_train_load_talk_undo(
             await client.close()
         await _meets_what_was_learnt(gateway, visitor)
         await _goes_back(gateway, visitor)
+        assert [row["state"] for row in await gateway.rows("select state from releases")] == ["rolled_back"]
 
 
 def _learner(settings: Settings, store: Store, url: str, client: VllmClient) -> Learner:

@@ -26,6 +26,16 @@ async def answer(tx: Tx, person: UUID, events: list[str]) -> None:
     await tx.execute(text("update consent_events set at = '2026-01-01'"))
 
 
+async def somebody_who_spoke(tx: Tx) -> UUID:
+    """Return a person with one turn in a conversation."""
+    bot = await people.ensure_bot(tx, "web", "web")
+    person = await people.add_person(tx, language="en")
+    chat = await people.chat_of(tx, bot, ChatAddress("1"), person)
+    session = await sessions.current(tx, chat, person, idle_minutes=30, max_hours=24)
+    await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, person, "hi", None, Origin()))
+    return person
+
+
 @pytest.mark.parametrize("grants", ["given", "renewed"])
 @pytest.mark.parametrize("refuses", ["withdrawn", "refused"])
 @pytest.mark.parametrize("last", ["grants", "refuses"])
@@ -33,11 +43,7 @@ async def test_of_two_answers_at_one_instant_the_refusal_counts_for_everybody(
     store: Store, grants: str, refuses: str, last: str
 ) -> None:
     async with store.begin() as tx:
-        bot = await people.ensure_bot(tx, "web", "web")
-        person = await people.add_person(tx, language="en")
-        chat = await people.chat_of(tx, bot, ChatAddress("1"), person)
-        session = await sessions.current(tx, chat, person, idle_minutes=30, max_hours=24)
-        await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, person, "hi", None, Origin()))
+        person = await somebody_who_spoke(tx)
         await tx.execute(text("update sessions set ended_at = now()"))
         await answer(tx, person, [refuses, grants] if last == "grants" else [grants, refuses])
     async with store.begin() as tx:
@@ -57,11 +63,7 @@ async def test_texts_stay_or_go_by_what_was_allowed_when_their_conversation_ende
     store: Store, events: tuple[str, str], dropped: int
 ) -> None:
     async with store.begin() as tx:
-        bot = await people.ensure_bot(tx, "web", "web")
-        person = await people.add_person(tx, language="en")
-        chat = await people.chat_of(tx, bot, ChatAddress("1"), person)
-        session = await sessions.current(tx, chat, person, idle_minutes=30, max_hours=24)
-        await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, person, "hi", None, Origin()))
+        person = await somebody_who_spoke(tx)
         for event, at in zip(events, ("2026-01-01", "2026-01-03"), strict=True):
             await people.record_consent(
                 tx, person, Purpose.MEMORY, event, notice="", language="en", channel="web", evidence="test"

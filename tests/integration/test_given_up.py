@@ -65,3 +65,4 @@ async def test_a_new_question_is_not_answered_by_silence(running: Road, visitor:
     told = await visitor.offered("I'll keep this in mind", "new question")
     await hopeless(running, visitor, button(told, "new question"), told["message_id"])
     await visitor.told(SORRY)
+    assert await running.rows("select 1 from inbox where state = 'dead' and error = 'gave_up'")

@@ -86,6 +86,7 @@ async def test_another_replys_vote_leaves_the_awaited_correction(running: Road, 
     await vote_is(running, 1)
     await visitor.say("like a pirate, and always in short sentences")
     await visitor.told("I'll keep this in mind")
+    assert len(await running.rows("select 1 from memory_lines where state = 'active'")) == 1
 
 
 async def test_a_question_is_forgotten_after_the_silence_that_ends_a_conversation(
@@ -142,6 +143,7 @@ async def test_a_new_question_pressed_twice_is_answered_once(running: Road, visi
     again = button(told, "new question")
     await asyncio.gather(*(visitor.press(again, told["message_id"]) for _ in range(2)))
     await visitor.told(f"You said: {LINE}")
+    assert await running.rows("select 1 from memory_lines where state = 'active'") == []
     await settled(running)
     assert len(await running.rows("select 1 from turns where user_text = :line", line=LINE)) == 1
 
@@ -155,6 +157,7 @@ async def test_a_new_question_is_answered_though_its_line_was_undone_before(runn
     await visitor.told(f"“{LINE}”")
     await visitor.press(button(told, "new question"), told["message_id"])
     await visitor.told(f"You said: {LINE}")
+    assert await running.rows("select 1 from memory_lines where state = 'active'") == []
 
 
 @pytest.mark.parametrize(("label", "sentence"), [("Style", "Tell me in words"), ("Just this time", "just this time.")])
@@ -179,6 +182,7 @@ async def test_a_reason_chosen_again_after_a_new_dislike_counts_again(running: R
     asked = await visitor.offered("What was wrong?", "Style")
     await visitor.press(button(asked, "Style"), asked["message_id"])
     await visitor.wait(lambda items: len([i for i in items if "Tell me in words" in i.get("plain", "")]) == 2)
+    assert len(await running.rows("select 1 from feedback where kind = 'reason'")) == 2
 
 
 async def test_a_thumb_where_there_is_no_reply_is_not_answered_by_silence(

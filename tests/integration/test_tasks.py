@@ -16,7 +16,7 @@ from app.clients.vllm import VllmClient
 from app.config import Settings
 from app.domain.consent import Purpose
 from app.domain.prompt import PROMPT_VERSION
-from app.domain.turn import Origin
+from app.domain.turn import BaseIdentity, Origin
 from app.errors import (
     ArtifactError,
     GateDelayedError,
@@ -703,30 +703,34 @@ async def test_a_handler_that_is_cut_off_writes_nothing_and_a_crash_is_retried(
         assert await tx.scalar(text("select state from jobs where id = :i"), {"i": job_id}) == "running"
 
 
+async def answered_by_the_base(tx: Tx, base: BaseIdentity) -> None:
+    """Make every turn one that the bare base answered to a prompt of today's form."""
+    await tx.execute(
+        text(
+            "update turns set learnable = true, finish_reason = 'stop', prompt_token_ids = '{1,2}', "
+            "response_token_ids = '{3,4}', response_logprobs = '{-1,-2}', sampling = '{\"temperature\": 0.7}', "
+            "base_id = :b, base_revision = :r, tokenizer_digest = :t, template_digest = :c, prompt_version = :v"
+        ),
+        {
+            "b": base.base_id,
+            "r": base.revision,
+            "t": base.tokenizer_digest,
+            "c": base.template_digest,
+            "v": PROMPT_VERSION,
+        },
+    )
+
+
 async def test_stored_replies_of_the_base_prove_positions(learner: Learner) -> None:
-    who = await pupil(learner.store)
-    b = learner.stored_base
+    who, base = await pupil(learner.store), learner.stored_base
     async with learner.store.begin() as tx:
-        await tx.execute(
-            text(
-                "update turns set learnable = true, finish_reason = 'stop', prompt_token_ids = '{1,2}', "
-                "response_token_ids = '{3,4}', response_logprobs = '{-1,-2}', sampling = '{\"temperature\": 0.7}', "
-                "base_id = :b, base_revision = :r, tokenizer_digest = :t, template_digest = :c, prompt_version = :v"
-            ),
-            {
-                "b": b.base_id,
-                "r": b.revision,
-                "t": b.tokenizer_digest,
-                "c": b.template_digest,
-                "v": PROMPT_VERSION,
-            },
-        )
-        found = await admission.served(tx, who.person_id, b, 3)
+        await answered_by_the_base(tx, base)
+        found = await admission.served(tx, who.person_id, base, 3)
         await tx.execute(text("update turns set prompt_version = 'earlier'"))
         # What was asked in an earlier form is not rendered to the same ids; its reply still proves positions.
-        assert [turn.asked for turn in await admission.served(tx, who.person_id, b, 3)] == [None] * 3
+        assert [turn.asked for turn in await admission.served(tx, who.person_id, base, 3)] == [None] * 3
         await tx.execute(text("update turns set flags = jsonb_set(flags, '{consents,personal_training}', 'false')"))
-        assert not await admission.served(tx, who.person_id, b, 3)
+        assert not await admission.served(tx, who.person_id, base, 3)
     assert len(found) == 3
     assert found[0].temperature == 0.7
     assert found[0].logprobs == (-1.0, -2.0)
@@ -736,19 +740,12 @@ async def test_stored_replies_of_the_base_prove_positions(learner: Learner) -> N
 
 
 async def test_a_prompt_that_had_memory_in_it_is_not_rendered_again(learner: Learner) -> None:
-    who = await pupil(learner.store)
-    b = learner.stored_base
+    who, base = await pupil(learner.store), learner.stored_base
     async with learner.store.begin() as tx:
-        await tx.execute(
-            text(
-                "update turns set learnable = true, finish_reason = 'stop', prompt_token_ids = '{1,2}', "
-                "response_token_ids = '{3,4}', response_logprobs = '{-1,-2}', sampling = '{}', "
-                "base_id = :b, base_revision = :r, tokenizer_digest = :t, template_digest = :c, "
-                "memory_used = jsonb_build_object('ids', jsonb_build_array(cast(:l as text)))"
-            ),
-            {"b": b.base_id, "r": b.revision, "t": b.tokenizer_digest, "c": b.template_digest, "l": str(who.line_id)},
-        )
-        assert [turn.asked for turn in await admission.served(tx, who.person_id, b, 9)] == [None] * 6
+        await answered_by_the_base(tx, base)
+        used = "update turns set memory_used = jsonb_build_object('ids', jsonb_build_array(cast(:line as text)))"
+        await tx.execute(text(used), {"line": str(who.line_id)})
+        assert [turn.asked for turn in await admission.served(tx, who.person_id, base, 9)] == [None] * 6
 
 
 async def test_a_line_of_somebody_elses_words_is_not_admitted(store: Store) -> None:

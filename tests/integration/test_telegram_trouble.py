@@ -70,6 +70,7 @@ async def test_a_menu_that_was_refused_once_comes_later(
         ann.say("hello")
         await telegram_server.wait_for(lambda: any("You said: hello" in m.text for m in ann.chat.from_bot), 20)
         await telegram_server.wait_for(lambda: ann.menu() == list(MENU), 10)
+    assert len(telegram_server.calls_of("setMyCommands")) > 3
 
 
 async def test_a_reply_waits_while_the_token_is_refused(

@@ -262,6 +262,7 @@ async def test_commands_are_text(whatsapp: Road, twilio_server: TwilioServer) ->
     await until(ann, "I can't send files here")
     await ann.say("/nonsense")
     await until(ann, "I don't know that command")
+    assert await whatsapp.rows("select 1 from turns") == []
 
 
 async def test_a_long_reply_arrives_in_numbered_parts_in_order(
