@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import psutil
+import uvloop
 from aiohttp import web
 
 from app import config, telemetry
@@ -56,6 +57,10 @@ if TYPE_CHECKING:
     from app.gateway.whatsapp import WhatsAppPart
 
 log = Log(__name__)
+# Few, so that a crowd's messages wait for a turn at the database and not all at once for a turn in this process.
+CONNECTIONS = 6
+# What arrives is stored and acknowledged beside all that: a platform waits for it.
+DOOR_CONNECTIONS = 4
 SMALL_MODEL_PARAMETERS = 500_000_000
 MAX_BODY = 4 * 1024 * 1024
 JUDGE_TIMEOUT_S = 8.0
@@ -131,12 +136,13 @@ async def build(settings: Settings) -> Gateway:
     Raises:
         ConfigError: a setting is missing; the sentence says which.
     """
-    store = Store(_database_url(settings), pool_size=12)
+    store = Store(_database_url(settings), pool_size=CONNECTIONS)
     secret = _secret(settings)
     # The random part keeps apart what containers would call the same: one host name, process 1.
     owner = f"{socket.gethostname()}:{secrets.token_hex(4)}:{os.getpid()}"
     arrived, due = asyncio.Event(), asyncio.Event()
-    intake = Intake(store, secret, arrived)
+    door = Store(_database_url(settings), pool_size=DOOR_CONNECTIONS)
+    intake = Intake(door, secret, arrived)
     streams = Streams()
     channels: dict[UUID, Channel] = {}
 
@@ -174,7 +180,7 @@ async def build(settings: Settings) -> Gateway:
         loops=(wake.run(), keep_house(store, settings)),
         telegram=telegram,
         whatsapp=whatsapp,
-        closing=(model.close(), *([judge.close()] if judge else []), store.close()),
+        closing=(model.close(), *([judge.close()] if judge else []), door.close(), store.close()),
         started=started,
     )
 
@@ -309,7 +315,7 @@ def main() -> None:
     try:
         settings = config.load()
         telemetry.configure(settings.log_level)
-        asyncio.run(serve(settings))
+        uvloop.run(serve(settings))
     except MenteeError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)

@@ -91,16 +91,16 @@ class RoadBench:
         return figures
 
     async def _one_at_a_time(self, page: Page, straight: Straight) -> list[Figure]:
-        await page.ask(next(self._questions))
+        await page.ask_anew(next(self._questions))
         await straight.ask(next(self._questions))
         pairs = []
         for number in range(PAIRS):
             question = next(self._questions)
             # Who comes first changes, so that neither always finds the other's prefix.
             if number % 2:
-                direct, through = await straight.ask(question), await page.ask(question)
+                direct, through = await straight.ask(question), await page.ask_anew(question)
             else:
-                through, direct = await page.ask(question), await straight.ask(question)
+                through, direct = await page.ask_anew(question), await straight.ask(question)
             pairs.append((through.first_s, direct.first_s))
         return [TTFT_ONE.figure(ratio(pairs), len(pairs), _both(pairs))]
 
@@ -110,6 +110,8 @@ class RoadBench:
             questions = [next(self._questions) for _ in pages]
 
             async def through(asked: Sequence[str] = questions) -> list[Timed]:
+                await asyncio.gather(*(page.new_conversation() for page in pages))
+                await asyncio.sleep(SETTLE_S)
                 return await self._counted(
                     list(await asyncio.gather(*(page.ask(q) for page, q in zip(pages, asked, strict=True))))
                 )
@@ -148,7 +150,7 @@ class RoadBench:
                 for busy in (True, False) if number % 2 else (False, True):
                     held.let_go() if busy else held.hold()
                     await asyncio.sleep(SETTLE_S)
-                    seconds[busy] = (await page.ask(next(self._questions))).first_s
+                    seconds[busy] = (await page.ask_anew(next(self._questions))).first_s
                 pairs.append((seconds[True], seconds[False]))
         return [TRAINING.figure(ratio(pairs), len(pairs), _both(pairs))]
 

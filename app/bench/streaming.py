@@ -69,9 +69,13 @@ class Page:
             await asyncio.gather(self._reading, return_exceptions=True)
         await self.session.close()
 
+    async def ask_anew(self, text: str) -> Timed:
+        """Ask in a fresh conversation."""
+        await self.new_conversation()
+        return await self.ask(text)
+
     async def ask(self, text: str) -> Timed:
-        """Ask in a fresh conversation; return when the reply is finished."""
-        await self._new_conversation()
+        """Ask; return when the reply is finished."""
         known = set(self._turns)
         asked = time.perf_counter()
         await self._update({"kind": "message", "text": text})
@@ -79,7 +83,8 @@ class Page:
         seen = self._turns[turn]
         return Timed(asked, seen.first, seen.last, turn=turn)
 
-    async def _new_conversation(self) -> None:
+    async def new_conversation(self) -> None:
+        """End the conversation, where there is one; the next question is the first of another."""
         conversation = (await self._messages())["current"]
         await self._update({"kind": "command", "command": "new", "text": ""})
         while True:

@@ -84,11 +84,10 @@ class BaseIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """What made a reply (invariant I2): base, checkpoint, release, identity, memory and prompt versions, sampling."""
+    """What made a reply (invariant I2): base, checkpoint, release, identity, memory lines, prompt version, sampling."""
 
     base: BaseIdentity
     prompt_version: str
-    memory_version: int
     memory_used: tuple[UUID, ...]
     sampling: Mapping[str, object]
     identity_id: UUID | None = None

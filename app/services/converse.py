@@ -1,6 +1,7 @@
 """The turn: from a stored message to a stored reply. Person → consents → memory → release → prompt → model → outbox.
 
-    begin (turn + placeholder, one commit) → stream → finish (reply, parts, uses of memory, end of the update: one commit)
+    begin (turn + placeholder, with what resolved the message: one commit) → go_on: stream → finish (reply, parts, uses
+    of memory, end of the update: one commit)
 
 A crash in between leaves an open turn and its placeholder; the update is claimed again and the same turn goes on.
 What is stored with a reply is what made it (invariant I2).
@@ -94,6 +95,16 @@ class Plan:
     made_by: Provenance
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn whose row stands once its transaction is committed, and that waits for the model."""
+
+    request: Request
+    turn: Turn
+    plan: Plan
+    work: Work
+
+
 class Converse:
     """Answers messages. One instance per gateway."""
 
@@ -127,11 +138,26 @@ class Converse:
         self._due = due
         self._stops: dict[UUID, asyncio.Event] = {}
 
-    async def answer(self, request: Request, work: Work) -> None:
-        """Answer one message to its end; the update ends in the same commit as the reply."""
-        turn, plan = await self._begin(request, work)
-        if plan is None:
-            return
+    async def begin(self, tx: Tx, request: Request, work: Work) -> Begun | None:
+        """Make the turn of a message in `tx`; give it to `go_on` once that is committed. None: it was answered before."""
+        route = await self._route(tx, request)
+        # Only a try that was cut off can have left a turn.
+        known = await turns.of_update(tx, work.claimed.id) if work.claimed.attempts > 1 else None
+        if known and known.state not in turns.OPEN:
+            await work.done(tx)
+            return None
+        plan = await self._plan(tx, request, request.sibling_of or (known.id if known else None), route)
+        if known:
+            await turns.begin_again(tx, known, plan.made_by)
+        turn = known or await turns.begin(tx, _new(request, work), plan.made_by)
+        if request.channel.capabilities.live_edit_s and not (known and await outbox.last_part(tx, turn.id)):
+            await outbox.put_part(tx, request.chat.id, turn.id, 0, Content(say(request.language, "thinking")))
+        return Begun(request, turn, plan, work)
+
+    async def go_on(self, begun: Begun) -> None:
+        """Answer a turn that was begun, to its end; the update ends in the same commit as the reply."""
+        request, turn, plan, work = begun.request, begun.turn, begun.plan, begun.work
+        self._due.set()
         self._streams.publish(request.chat.id, Item(turn.id))
         view = LiveView(request.channel, request.chat.address, lambda: self._placeholder(turn.id))
         stop = self._stops[turn.id] = asyncio.Event()
@@ -142,56 +168,29 @@ class Converse:
             await view.finish()
         await self._finish(request, turn, plan, outcome, work)
 
-    async def stop(self, chat_id: UUID) -> bool:
+    async def stop(self, tx: Tx, chat_id: UUID) -> bool:
         """Stop the reply that is being written in a chat, wherever it is written; False when there is none."""
-        async with self._store.begin() as tx:
-            turn_id = await turns.request_stop(tx, chat_id)
+        turn_id = await turns.request_stop(tx, chat_id)
         if turn_id in self._stops:
             self._stops[turn_id].set()
         return turn_id is not None
-
-    async def _begin(self, request: Request, work: Work) -> tuple[Turn, Plan | None]:
-        async with self._store.begin() as tx:
-            turn = await turns.begin(
-                tx,
-                turns.NewTurn(
-                    inbox_id=work.claimed.id,
-                    session_id=request.session.id,
-                    chat_id=request.chat.id,
-                    person_id=request.person_id,
-                    user_text=request.text,
-                    message_id=request.message_id,
-                    origin=request.origin,
-                    sibling_of=request.sibling_of,
-                ),
-            )
-            if turn.state not in turns.OPEN:
-                await work.done(tx)
-                return turn, None
-            plan = await self._plan(tx, request, turn, await self._route(tx, request))
-            await turns.generating(tx, turn.id, plan.made_by)
-            if request.channel.capabilities.live_edit_s and await outbox.last_part(tx, turn.id) is None:
-                await outbox.put_part(tx, request.chat.id, turn.id, 0, Content(say(request.language, "thinking")))
-        self._due.set()
-        return turn, plan
 
     async def _route(self, tx: Tx, request: Request) -> Route | None:
         if not request.chat.private or request.person_id is None:
             return None
         return await self._learning.route(tx, request.session)
 
-    async def _plan(self, tx: Tx, request: Request, turn: Turn, route: Route | None) -> Plan:
+    async def _plan(self, tx: Tx, request: Request, before: UUID | None, route: Route | None) -> Plan:
         known: Sequence[MemoryLine] = ()
         if request.remembers and request.person_id:
             known = await memory.lines(tx, request.person_id, "active", "graduated")
         lines = in_prompt(known, route.checkpoint_id if route else None)
-        past = await turns.history(tx, turn)
+        past = await turns.history(tx, request.session.id, before)
         budget = self._base.context - self._settings.max_reply_tokens
         messages = prompts.build(request.identity.prompt, lines, past, request.text, budget_tokens=budget)
         made_by = Provenance(
             base=self._base.identity,
             prompt_version=prompts.PROMPT_VERSION,
-            memory_version=await memory.version(tx, request.person_id) if request.person_id else 0,
             memory_used=tuple(line.id for line in lines),
             sampling=self._sampling().document(),
             identity_id=request.identity.id,
@@ -214,8 +213,8 @@ class Converse:
             log.warning("turn:adapter:missing", turn=turn.id, checkpoint=plan.made_by.checkpoint_id)
             try:
                 async with self._store.begin() as tx:
-                    plan = await self._plan(tx, request, turn, None)
-                    await turns.generating(tx, turn.id, plan.made_by)
+                    plan = await self._plan(tx, request, request.sibling_of or turn.id, None)
+                    await turns.begin_again(tx, turn, plan.made_by)
                 return await self._patient(request, turn, plan, view, stop), plan
             except ModelError as error:
                 return _failed(error, started), plan
@@ -300,7 +299,7 @@ class Converse:
             await asyncio.gather(*going, return_exceptions=True)
 
     async def _look_for_stop(self, turn_id: UUID, stop: asyncio.Event) -> None:
-        async with self._store.begin() as tx:
+        async with self._store.single() as tx:
             if await turns.stop_requested(tx, turn_id):
                 stop.set()
 
@@ -354,15 +353,15 @@ class Converse:
                 await outbox.put(tx, request.chat.id, content)
 
     async def _count(self, tx: Tx, request: Request, plan: Plan, outcome: Outcome) -> None:
-        if outcome.state != "done" or request.person_id is None or not outcome.reply_text:
-            return
+        if outcome.state != "done" or request.person_id is None or not outcome.reply_text or not plan.memory:
+            return  # without a line in its prompt a reply can earn nothing
         used = [line for line in plan.memory if line.state == "active"]
         await memory.used(tx, [line.id for line in used], request.session.id)
         await memory.failed(tx, [line.id for line in used if line.broken_by(outcome.reply_text)])
         await self._learning.after_reply(tx, request.person_id)
 
     async def _placeholder(self, turn_id: UUID) -> str | None:
-        async with self._store.begin() as tx:
+        async with self._store.single() as tx:
             return await outbox.provider_id(tx, turn_id)
 
     def _salt(self, request: Request, plan: Plan) -> str:
@@ -370,6 +369,19 @@ class Converse:
         whose = request.person_id if request.chat.private else request.chat.id
         policy = plan.made_by.checkpoint_id or self._base.name
         return hashlib.sha256(f"{whose}:{policy}".encode()).hexdigest()
+
+
+def _new(request: Request, work: Work) -> turns.NewTurn:
+    return turns.NewTurn(
+        inbox_id=work.claimed.id,
+        session_id=request.session.id,
+        chat_id=request.chat.id,
+        person_id=request.person_id,
+        user_text=request.text,
+        message_id=request.message_id,
+        origin=request.origin,
+        sibling_of=request.sibling_of,
+    )
 
 
 async def _next(stream: AsyncIterator[Delta]) -> Delta | None:

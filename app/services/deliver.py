@@ -13,6 +13,7 @@ A part is claimed only where its bot has a channel; elsewhere it waits.
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
 
@@ -57,11 +58,9 @@ class Deliverer:
         """Work until `stop`."""
         while not self._stopping.is_set():
             self._due.clear()
-            if not await self._claim():
-                try:
-                    await asyncio.wait_for(self._due.wait(), IDLE_S)
-                except TimeoutError:
-                    continue
+            await self._claim()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._due.wait(), IDLE_S)
 
     async def stop(self, grace_s: float = 10.0) -> None:
         """Claim nothing more; wait for what is on its way."""
@@ -70,22 +69,21 @@ class Deliverer:
         if self._running:
             await asyncio.wait(self._running, timeout=grace_s)
 
-    async def _claim(self) -> bool:
+    async def _claim(self) -> None:
         free = self._slots - len(self._running)
         if free <= 0:
-            return False
+            return
         try:
-            async with self._store.begin() as tx:
+            async with self._store.single() as tx:
                 rows = await outbox.claim(tx, self._owner, free, self._channels.keys())
         except StoreUnavailableError:
             log.warning("outbox:claim:store_away")
             await asyncio.sleep(STORE_AWAY_S)
-            return False
+            return
         for row in rows:
             task = asyncio.create_task(self._deliver(row))
             self._running.add(task)
             task.add_done_callback(self._ended)
-        return bool(rows)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -126,7 +124,7 @@ class Deliverer:
         except DeliveryError as error:
             await self._fail(row, type(error).__name__)
         else:
-            async with self._store.begin() as tx:
+            async with self._store.single() as tx:
                 recorded = await outbox.sent(tx, row, message_id)
             if not recorded:
                 log.warning("outbox:claim:lost", outbox=row.id)

@@ -35,7 +35,7 @@ class Intake:
             StoreUnavailableError: nothing was stored; the platform shall send again.
         """
         rows = [inbox.Stored(tuple(self.digest(bot_id, key) for key in u.keys), u.lane, u.body) for u in updates]
-        async with self._store.begin() as tx:
+        async with self._store.single() if len(rows) == 1 else self._store.begin() as tx:
             stored = await inbox.accept(tx, bot_id, rows)
         reach("intake:stored")
         self._woken.set()

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 
 from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreFullError, StoreUnavailableError
 from app.failpoints import reach
-from app.store import Store, Tx, inbox, switches
+from app.store import Store, Tx, inbox
 from app.telemetry import Log
 
 log = Log(__name__)
@@ -90,8 +90,8 @@ class LaneRunner:
         try:
             while not self._stopping.is_set():
                 self._woken.clear()
-                if not await self._claim():
-                    await self._idle()
+                await self._claim()
+                await self._idle()
         finally:
             renewing.cancel()
 
@@ -104,24 +104,24 @@ class LaneRunner:
             for task in left:
                 task.cancel()
 
-    async def _claim(self) -> bool:
+    async def _claim(self) -> None:
+        """Take up everything that is ready; where there is more than free seats, whoever leaves one asks for the next."""
         free = self._slots - len(self._running)
         if free <= 0:
-            return False
+            return
         try:
-            async with self._store.begin() as tx:
-                found = [] if await switches.paused(tx, "intake") else await inbox.claim(tx, self._owner, free)
+            async with self._store.single() as tx:
+                found = await inbox.claim(tx, self._owner, free)
         except StoreUnavailableError as error:
             log.warning("inbox:claim:store_away", kind=type(error).__name__)
             await asyncio.sleep(STORE_AWAY_S)
-            return False
+            return
         if found:
             reach("lane:claimed")
         for claimed in found:
             task = asyncio.create_task(self._work(Work(claimed, self._owner)))
             self._running[task] = claimed
             task.add_done_callback(self._ended)
-        return bool(found)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._running[task]

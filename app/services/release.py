@@ -44,7 +44,7 @@ async def routable(tx: Tx, person_id: UUID, session: Session) -> Route | None:
     """Return the adapter for a turn of `session`: what it is pinned to, if it is theirs, passed its gates, was not
     taken back, and is ready on a server whose isolation probe passed. None: the base answers, with the whole memory.
     """
-    found = await releases.route(tx, person_id, session.id)
+    found = await releases.route(tx, person_id, session.id) if session.release_id else None
     if found is None:
         return None
     return Route(found.adapter, found.checkpoint_id, found.release_id, announced=found.announced)

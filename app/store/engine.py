@@ -1,7 +1,8 @@
 """Connections to PostgreSQL. Knows no tables.
 
 A cancelled task must not leave a half-used connection in the pool: commits are shielded, and SQLAlchemy discards a
-connection that was cancelled in mid-query.
+connection that was cancelled in mid-query. Whether a pooled connection still lives is known without asking the server:
+the driver hears its end; a ping at every use would cost three round trips.
 """
 
 import asyncio
@@ -9,8 +10,10 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 
 import asyncpg
-from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy import event, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, OperationalError
+from sqlalchemy.exc import TimeoutError as NoConnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.errors import StoreFullError, StoreUnavailableError
@@ -20,6 +23,9 @@ from app.errors import StoreFullError, StoreUnavailableError
 _AWAY = ("53", "57P", "58")
 _DISK_FULL = "53100"
 _URL_PREFIXES = ("postgresql://", "postgres://")
+# Every statement of ours fits: one that is thrown out of the cache is parsed and planned anew at its next use.
+_STATEMENTS_KEPT = 512
+_WAIT_FOR_CONNECTION_S = 30
 
 Tx = AsyncConnection
 
@@ -40,41 +46,75 @@ class Store:
 
         Args:
             url: `postgresql://user:password@host:port/database`.
-            pool_size: most connections kept; as many again may open under load.
+            pool_size: most connections; who finds none free waits. Opening more under load would cost what is short then.
         """
+        self._holders: set[asyncio.Task[object] | None] = set()
         self._engine: AsyncEngine = create_async_engine(
             async_url(url),
             pool_size=pool_size,
-            max_overflow=pool_size,
-            pool_pre_ping=True,
-            pool_timeout=10,
+            max_overflow=0,
+            pool_timeout=_WAIT_FOR_CONNECTION_S,
+            # The one used last knows the statements already.
+            pool_use_lifo=True,
+            connect_args={"prepared_statement_cache_size": _STATEMENTS_KEPT},
             # An error that reaches a log must not carry what people wrote.
             hide_parameters=True,
         )
+        event.listen(self._engine.sync_engine, "checkout", _refuse_closed)
+        self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
-    async def begin(self) -> AsyncIterator[Tx]:
+    async def begin(self, *, outer: bool = False) -> AsyncIterator[Tx]:
         """Open a transaction; commit at the end, roll back on an error.
 
+        Args:
+            outer: it only holds a lock, around other transactions of this task; one at a time in a process.
+
         Raises:
+            RuntimeError: this task has a transaction of this store open already.
             StoreFullError: the database's disk is full; the transaction is rolled back.
             StoreUnavailableError: the database is away, refuses connections or lacks what it needs to work.
         """
+        async with self._connected(self._engine, alone=not outer) as connection:
+            yield connection
+            await _to_its_end(connection.commit())
+
+    @asynccontextmanager
+    async def single(self) -> AsyncIterator[Tx]:
+        """Open a connection for one statement, which is a transaction by itself: one round trip instead of three.
+
+        Raises:
+            RuntimeError: as `begin`; `StoreFullError`, `StoreUnavailableError` too.
+        """
+        async with self._connected(self._single, alone=True) as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _connected(self, engine: AsyncEngine, *, alone: bool) -> AsyncIterator[Tx]:
+        """Lend a connection; say of a failure of the server in one of our words that it was away or full."""
+        task = asyncio.current_task()
+        if alone:
+            if task in self._holders:
+                # As many of these at once as there are connections would wait for each other for ever.
+                raise RuntimeError("a transaction was opened inside a transaction of the same store")
+            self._holders.add(task)
         try:
-            async with self._engine.connect() as connection:
+            async with engine.connect() as connection:
                 yield connection
-                await _to_its_end(connection.commit())
-        except (OSError, InterfaceError, OperationalError, asyncpg.PostgresConnectionError) as error:
+        except (OSError, InterfaceError, OperationalError, NoConnectionError, asyncpg.PostgresConnectionError) as error:
             raise StoreUnavailableError from error
         except (DBAPIError, asyncpg.PostgresError) as error:
             away = _meaning(error)
             if away is None:
                 raise
             raise away from error
+        finally:
+            if alone:
+                self._holders.discard(task)
 
     async def ping(self) -> None:
         """Ask the database whether it is there. Raises `StoreUnavailableError`."""
-        async with self.begin() as tx:
+        async with self.single() as tx:
             await tx.execute(text("select 1"))
 
     async def close(self) -> None:
@@ -85,6 +125,12 @@ class Store:
     def engine(self) -> AsyncEngine:
         """The engine, for migrations and tests."""
         return self._engine
+
+
+def _refuse_closed(connection: DBAPIConnection, _record: object, _proxy: object) -> None:
+    """Let the pool replace a connection that the server has closed, and with it all that are older than that."""
+    if connection.driver_connection.is_closed():
+        raise InvalidatePoolError
 
 
 async def _to_its_end(commit: Coroutine[object, object, None]) -> None:

@@ -9,13 +9,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Update, func, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import BigInteger, Update, bindparam, func, select, text, update
 
 from app.store.claims import claiming
 from app.store.clock import after
 from app.store.engine import Tx
-from app.store.tables.road import dedupe_keys, inbox
+from app.store.tables.road import inbox
 
 LEASE_S = 30
 DAY_S = 86_400
@@ -43,25 +42,36 @@ class Claimed:
 
 
 async def accept(tx: Tx, bot_id: UUID, updates: Sequence[Stored]) -> int:
-    """Store what is new; return how many were. An update whose any key was seen before has no effect."""
+    """Store what is new; return how many were. An update whose any key was seen before has no effect.
+
+    One statement an update: platforms wait for it.
+    """
     stored = 0
     for item in updates:
-        fresh = insert(dedupe_keys).values([{"key": key} for key in item.keys]).on_conflict_do_nothing()
-        if (await tx.execute(fresh)).rowcount < len(item.keys):
-            continue
-        await tx.execute(insert(inbox).values(bot_id=bot_id, lane=f"{bot_id}:{item.lane}", body=item.body))
-        stored += 1
+        keys = sorted(set(item.keys))
+        row = {"keys": keys, "count": len(keys), "bot": bot_id, "lane": f"{bot_id}:{item.lane}", "body": item.body}
+        stored += (await tx.execute(_ACCEPT, row)).rowcount
     return stored
 
 
+_ACCEPT = text("""
+    with fresh as (
+        insert into dedupe_keys (key) select unnest(cast(:keys as bytea[])) on conflict do nothing returning key
+    )
+    insert into inbox (bot_id, lane, body)
+    select cast(:bot as uuid), cast(:lane as text), cast(:body as bytea) where (select count(*) from fresh) = :count
+""")
+# While intake is paused nothing is claimed; what arrives is stored.
+_GOING_ON = "not exists (select 1 from switches where name = 'intake' and paused)"
 _CLAIM = text(
-    claiming("inbox", "lane", waiting="stored", held="claimed")
+    claiming("inbox", "lane", waiting="stored", held="claimed", only=_GOING_ON)
     + "from ready where taken.id = ready.id returning taken.id, taken.bot_id, taken.lane, taken.body, taken.attempts"
 )
+_HOLDS = select(inbox.c.id).where(inbox.c.id == bindparam("row", type_=BigInteger), inbox.c.body.is_not(None))
 
 
 async def claim(tx: Tx, owner: str, limit: int) -> list[Claimed]:
-    """Claim up to `limit` rows, at most one a lane, oldest first."""
+    """Claim up to `limit` rows, at most one a lane, oldest first; none while intake is paused."""
     rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S})
     return sorted((Claimed(r.id, r.bot_id, r.lane, bytes(r.body or b""), r.attempts) for r in rows), key=lambda c: c.id)
 
@@ -81,8 +91,7 @@ async def finish(tx: Tx, claimed: Claimed, owner: str, state: str, error: str | 
 
 async def holds(tx: Tx, claimed: Claimed) -> bool:
     """Whether a row still has its body; not when whose it is was forgotten since it was claimed."""
-    query = select(inbox.c.id).where(inbox.c.id == claimed.id, inbox.c.body.is_not(None))
-    return await tx.scalar(query) is not None
+    return await tx.scalar(_HOLDS, {"row": claimed.id}) is not None
 
 
 async def retry(tx: Tx, claimed: Claimed, owner: str, delay_s: float, error: str) -> None:

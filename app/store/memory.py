@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import Row, Select, func, literal, select, update
+from sqlalchemy import Row, Select, bindparam, func, literal, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.types import Uuid
 
@@ -39,11 +39,6 @@ async def add(
     return line_id
 
 
-async def version(tx: Tx, person_id: UUID) -> int:
-    """Return the version of a person's memory."""
-    return int(await tx.scalar(select(people.c.memory_version).where(people.c.id == person_id)) or 0)
-
-
 async def changed(tx: Tx, person_id: UUID, line_id: UUID, event: str) -> int:
     """Begin the next version of a person's memory; return its number."""
     bumped = update(people).where(people.c.id == person_id).values(memory_version=people.c.memory_version + 1)
@@ -69,8 +64,17 @@ async def set_checker(tx: Tx, line_id: UUID, checker: Mapping[str, object]) -> N
 
 async def lines(tx: Tx, person_id: UUID, *states: str) -> Sequence[MemoryLine]:
     """Return a person's lines in these states, oldest first, with their examples."""
-    query = select(memory_lines).where(memory_lines.c.person_id == person_id, memory_lines.c.state.in_(states))
-    return await _lines(tx, query.order_by(memory_lines.c.created_at))
+    return await _lines(tx, _LINES, {"person": person_id, "states": states})
+
+
+_LINES = (
+    select(memory_lines)
+    .where(
+        memory_lines.c.person_id == bindparam("person"),
+        memory_lines.c.state.in_(bindparam("states", expanding=True)),
+    )
+    .order_by(memory_lines.c.created_at)
+)
 
 
 async def access_line(tx: Tx, person_id: UUID, line_id: UUID) -> MemoryLine:
@@ -148,8 +152,10 @@ async def add_example(tx: Tx, line: MemoryLine, example: Example, turn_id: UUID 
     return example_id
 
 
-async def _lines(tx: Tx, query: Select[tuple[object, ...]]) -> list[MemoryLine]:
-    rows = (await tx.execute(query)).all()
+async def _lines(
+    tx: Tx, query: Select[tuple[object, ...]], values: Mapping[str, object] | None = None
+) -> list[MemoryLine]:
+    rows = (await tx.execute(query, values)).all()
     if not rows:
         return []
     wanted = select(examples).where(examples.c.memory_id.in_([r.id for r in rows])).order_by(examples.c.created_at)

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import Update, bindparam, case, func, select, text, update
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy import Integer, Update, bindparam, case, func, select, text, update
+from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content, ContentDocument
@@ -50,15 +50,14 @@ async def put(tx: Tx, chat_id: UUID, content: Content, *, kind: str = "notice") 
 
 async def put_part(tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Content) -> None:
     """Say what part `part` of a turn's reply should show; a changed content is sent as an edit of the same message."""
-    made = insert(outbox).values(chat_id=chat_id, turn_id=turn_id, part=part, content=content.document(), kind="reply")
-    await tx.execute(made.on_conflict_do_update(index_elements=["turn_id", "part"], set_=_changed(content)))
+    await tx.execute(_PUT_PART, {"chat_id": chat_id, "turn_id": turn_id, "part": part, "content": content.document()})
 
 
-def _changed(content: Content) -> dict[str, object]:
+def _changed(content: object) -> dict[str, object]:
     # A part on its way stays with whoever sends it: claimed anew before its platform id is known, it would be sent twice.
     state = case((outbox.c.state == "sending", "sending"), else_="due")
     return {
-        "content": content.document(),
+        "content": content,
         "version": outbox.c.version + 1,
         "state": state,
         "due_at": None,
@@ -66,10 +65,21 @@ def _changed(content: Content) -> dict[str, object]:
     }
 
 
+def _part_put() -> Insert:
+    made = insert(outbox).values(
+        {name: bindparam(name) for name in ("chat_id", "turn_id", "part", "content")} | {"kind": "reply"}
+    )
+    return made.on_conflict_do_update(index_elements=["turn_id", "part"], set_=_changed(made.excluded.content))
+
+
+# Every reply runs it: put together once.
+_PUT_PART = _part_put()
+
+
 async def replace(tx: Tx, chat_id: UUID, message_id: str, content: Content) -> bool:
     """Change a message that the platform already shows; False when it is not one of this chat's."""
     shown = update(outbox).where(outbox.c.chat_id == chat_id, outbox.c.provider_message_id == message_id)
-    return (await tx.execute(shown.values(_changed(content)))).rowcount > 0
+    return (await tx.execute(shown.values(_changed(content.document())))).rowcount > 0
 
 
 async def content_of(tx: Tx, chat_id: UUID, message_id: str) -> Content | None:
@@ -102,7 +112,7 @@ async def offering(tx: Tx, chat_id: UUID, head: str, limit: int) -> Sequence[tup
 
 async def change(tx: Tx, row_id: int, content: Content) -> None:
     """Change a message, whether the platform shows it already or not."""
-    await tx.execute(update(outbox).where(outbox.c.id == row_id).values(_changed(content)))
+    await tx.execute(update(outbox).where(outbox.c.id == row_id).values(_changed(content.document())))
 
 
 async def newest_sent(tx: Tx, chat_id: UUID, limit: int) -> Sequence[tuple[str, Content]]:
@@ -179,18 +189,23 @@ async def claim(tx: Tx, owner: str, limit: int, bots: Collection[UUID]) -> list[
 
 async def sent(tx: Tx, row: Due, provider_message_id: str) -> bool:
     """Record what the platform has now; a content that changed meanwhile stays due. False when the claim was lost."""
-    is_newest = outbox.c.version == row.version
-    recorded = await tx.execute(
-        _held(row).values(
-            provider_message_id=provider_message_id,
-            sent_version=row.version,
-            sent_at=func.now(),
-            attempts=0,
-            error=None,
-            state=case((is_newest, "sent"), else_="due"),
-        )
+    values = {"row": row.id, "lease": row.lease_until, "message_id": provider_message_id, "shown": row.version}
+    return (await tx.execute(_SENT, values)).rowcount == 1
+
+
+_SHOWN = bindparam("shown", type_=Integer)
+_SENT = (
+    update(outbox)
+    .where(outbox.c.id == bindparam("row"), outbox.c.lease_until == bindparam("lease"))
+    .values(
+        provider_message_id=bindparam("message_id"),
+        sent_version=_SHOWN,
+        sent_at=func.now(),
+        attempts=0,
+        error=None,
+        state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
     )
-    return recorded.rowcount == 1
+)
 
 
 async def retry(tx: Tx, row: Due, delay_s: float, error: str) -> None:

@@ -1,11 +1,16 @@
-"""Bots and their identities, people, accounts, chats, consent. Access by (bot, external id) only."""
+"""Bots and their identities, people, accounts, chats, consent. Access by (bot, external id) only.
+
+Statements that every message runs are put together once, here, and not at each use: building one costs more than
+PostgreSQL needs to run it.
+"""
 
 import hashlib
 from dataclasses import replace
 from uuid import UUID
 
-from sqlalchemy import Row, func, select, update
+from sqlalchemy import Row, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
+from sqlalchemy.sql.dml import ReturningInsert
 
 from app import clock
 from app.domain.consent import NOTICE_VERSION, ConsentEvent, Consents, Purpose
@@ -25,15 +30,20 @@ async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
 
 async def identity(tx: Tx, bot_id: UUID) -> Identity | None:
     """Return the newest version of a bot's identity, or None when nobody wrote one yet."""
-    query = (
-        select(t.bot_identities).where(t.bot_identities.c.bot_id == bot_id).order_by(t.bot_identities.c.version.desc())
-    )
-    row = (await tx.execute(query.limit(1))).one_or_none()
+    row = (await tx.execute(_IDENTITY, {"bot": bot_id})).one_or_none()
     if row is None:
         return None
     return Identity(
         row.id, row.bot_id, row.version, row.name, row.system_prompt, row.contact, row.privacy_notice, row.facts
     )
+
+
+_IDENTITY = (
+    select(t.bot_identities)
+    .where(t.bot_identities.c.bot_id == bindparam("bot"))
+    .order_by(t.bot_identities.c.version.desc())
+    .limit(1)
+)
 
 
 async def add_identity(
@@ -92,9 +102,13 @@ async def _known_otherwise(tx: Tx, bot_id: UUID, sender: Sender) -> Account | No
 
 async def find_account(tx: Tx, bot_id: UUID, external_id: str) -> Account | None:
     """Return an account by the platform's id."""
-    query = select(t.accounts).where(t.accounts.c.bot_id == bot_id, t.accounts.c.external_id == external_id)
-    row = (await tx.execute(query)).one_or_none()
+    row = (await tx.execute(_ACCOUNT, {"bot": bot_id, "external": external_id})).one_or_none()
     return Account(row.id, row.person_id, row.bot_id, row.external_id) if row else None
+
+
+_ACCOUNT = select(t.accounts).where(
+    t.accounts.c.bot_id == bindparam("bot"), t.accounts.c.external_id == bindparam("external")
+)
 
 
 async def add_person(tx: Tx, *, language: str | None, name: str | None = None) -> UUID:
@@ -106,12 +120,25 @@ async def add_person(tx: Tx, *, language: str | None, name: str | None = None) -
 async def person(tx: Tx, person_id: UUID) -> Person | None:
     """Return a person."""
     row = (await tx.execute(select(t.people).where(t.people.c.id == person_id))).one_or_none()
-    return Person(row.id, row.language, row.status, row.memory_version, row.asked_consent) if row else None
+    return _person(row) if row else None
 
 
-async def touch(tx: Tx, person_id: UUID) -> None:
-    """Note that a person was here now."""
-    await tx.execute(update(t.people).where(t.people.c.id == person_id).values(last_seen_at=func.now()))
+async def arrived(tx: Tx, person_id: UUID) -> Person | None:
+    """Note that a person is here now, and hold their row until `tx` ends: whoever forgets them waits, and takes all of it.
+
+    None when they are forgotten.
+    """
+    row = (await tx.execute(_ARRIVED, {"person": person_id})).one_or_none()
+    return _person(row) if row else None
+
+
+_ARRIVED = (
+    update(t.people).where(t.people.c.id == bindparam("person")).values(last_seen_at=func.now()).returning(t.people)
+)
+
+
+def _person(row: Row[tuple[object, ...]]) -> Person:
+    return Person(row.id, row.language, row.status, row.memory_version, row.asked_consent)
 
 
 async def set_language(tx: Tx, person_id: UUID, language: str) -> None:
@@ -132,13 +159,21 @@ async def set_asked_consent(tx: Tx, person_id: UUID) -> bool:
 async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> Chat:
     """Return the chat at `address`, made when it is new and locked until the transaction ends."""
     owner = person_id if address.kind == "private" else None
+    values = {"bot_id": bot_id, "external_id": address.external_id, "thread": address.thread, "kind": address.kind}
+    return _chat((await tx.execute(_CHAT, values | {"person_id": owner})).one())
+
+
+def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
     made = insert(t.chats).values(
-        bot_id=bot_id, external_id=address.external_id, thread=address.thread, kind=address.kind, person_id=owner
+        {name: bindparam(name) for name in ("bot_id", "external_id", "thread", "kind", "person_id")}
     )
     # A chat that was left without a person (they were forgotten, or only blocked the bot) belongs to who writes in it now.
-    known = {"kind": address.kind, "person_id": func.coalesce(t.chats.c.person_id, made.excluded.person_id)}
+    known = {"kind": made.excluded.kind, "person_id": func.coalesce(t.chats.c.person_id, made.excluded.person_id)}
     made = made.on_conflict_do_update(index_elements=["bot_id", "external_id", "thread"], set_=known)
-    return _chat((await tx.execute(made.returning(t.chats))).one())
+    return made.returning(t.chats)
+
+
+_CHAT = _chat_made_or_known()
 
 
 async def chat(tx: Tx, chat_id: UUID) -> Chat | None:
@@ -175,11 +210,17 @@ async def move_chat(tx: Tx, bot_id: UUID, old: str, new: str) -> None:
 
 async def consents(tx: Tx, person_id: UUID) -> Consents:
     """Return what a person allows at this moment."""
-    c = t.consent_events.c
-    query = select(c.purpose, c.event, c.at, c.notice_version).where(c.person_id == person_id)
-    query = query.ext(distinct_on(c.purpose))
-    rows = await tx.execute(query.order_by(c.purpose, *latest_first()))
+    rows = await tx.execute(_CONSENTS, {"person": person_id})
     return Consents.of(ConsentEvent(Purpose(r.purpose), r.event, r.at, r.notice_version) for r in rows)
+
+
+_ANSWERS = t.consent_events.c
+_CONSENTS = (
+    select(_ANSWERS.purpose, _ANSWERS.event, _ANSWERS.at, _ANSWERS.notice_version)
+    .where(_ANSWERS.person_id == bindparam("person"))
+    .ext(distinct_on(_ANSWERS.purpose))
+    .order_by(_ANSWERS.purpose, *latest_first())
+)
 
 
 async def record_consent(

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import Row, func, select, update
+from sqlalchemy import Float, Row, Uuid, bindparam, case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.person import Chat, Session, split_of
@@ -17,20 +17,21 @@ HOUR_S = 3600
 
 async def current(tx: Tx, chat: Chat, person_id: UUID | None, *, idle_minutes: int, max_hours: int) -> Session:
     """Return the open session of a chat, a new one where the last is idle or old; its last moment becomes now."""
-    await end_stale(tx, chat.id, idle_minutes=idle_minutes, max_hours=max_hours)
-    touched = update(sessions).where(sessions.c.chat_id == chat.id, sessions.c.ended_at.is_(None))
-    row = (await tx.execute(touched.values(last_at=func.now()).returning(sessions))).one_or_none()
-    return _session(row) if row else await _open(tx, chat, person_id)
+    limits = {"chat": chat.id, "idle": -idle_minutes * MINUTE_S, "longest": -max_hours * HOUR_S}
+    row = (await tx.execute(_CONTINUED, limits)).one_or_none()
+    return _session(row) if row and row.ended_at is None else await _open(tx, chat, person_id)
 
 
-async def end_stale(tx: Tx, chat_id: UUID, *, idle_minutes: int, max_hours: int) -> None:
-    """End a chat's session when it was idle or open too long."""
-    old = (sessions.c.last_at < after(-idle_minutes * MINUTE_S)) | (sessions.c.started_at < after(-max_hours * HOUR_S))
-    await tx.execute(
-        update(sessions)
-        .where(sessions.c.chat_id == chat_id, sessions.c.ended_at.is_(None), old)
-        .values(ended_at=func.now())
-    )
+_OLD = (sessions.c.last_at < after(bindparam("idle", type_=Float))) | (
+    sessions.c.started_at < after(bindparam("longest", type_=Float))
+)
+# One that is too old is ended, any other goes on; what is ended keeps its last moment.
+_CONTINUED = (
+    update(sessions)
+    .where(sessions.c.chat_id == bindparam("chat"), sessions.c.ended_at.is_(None))
+    .values(ended_at=case((_OLD, func.now())), last_at=case((_OLD, sessions.c.last_at), else_=func.now()))
+    .returning(sessions)
+)
 
 
 async def end(tx: Tx, chat_id: UUID) -> None:
@@ -41,16 +42,28 @@ async def end(tx: Tx, chat_id: UUID) -> None:
 
 
 async def _open(tx: Tx, chat: Chat, person_id: UUID | None) -> Session:
-    newest = await tx.scalar(select(func.coalesce(func.max(sessions.c.number), 0)).where(sessions.c.chat_id == chat.id))
-    number = int(newest or 0) + 1
     owner = person_id if chat.private else None
-    live = select(releases.c.id).where(
-        releases.c.person_id == owner, releases.c.scope == "person", releases.c.state == "live"
+    number = int(await tx.scalar(_NEWEST, {"chat": chat.id}) or 0) + 1
+    values = {"chat": chat.id, "owner": owner, "number": number, "split": split_of(number)}
+    return _session((await tx.execute(_MADE, values)).one(), fresh=True)
+
+
+_NEWEST = select(func.max(sessions.c.number)).where(sessions.c.chat_id == bindparam("chat"))
+_OWNER = bindparam("owner", type_=Uuid)
+_LIVE = select(releases.c.id).where(
+    releases.c.person_id == _OWNER, releases.c.scope == "person", releases.c.state == "live"
+)
+_MADE = (
+    insert(sessions)
+    .values(
+        chat_id=bindparam("chat"),
+        person_id=_OWNER,
+        number=bindparam("number"),
+        split=bindparam("split"),
+        release_id=_LIVE.scalar_subquery(),
     )
-    made = insert(sessions).values(
-        chat_id=chat.id, person_id=owner, number=number, split=split_of(number), release_id=live.scalar_subquery()
-    )
-    return _session((await tx.execute(made.returning(sessions))).one(), fresh=True)
+    .returning(sessions)
+)
 
 
 def _session(row: Row[tuple[object, ...]], *, fresh: bool = False) -> Session:

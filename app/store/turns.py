@@ -1,10 +1,13 @@
-"""Turns: begun once per update, finished once, found by their person or by a message the bot sent."""
+"""Turns: begun once per update, finished once, found by their person or by a message the bot sent.
+
+Statements that every message runs are put together once.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Row, Select, func, select, text, update
+from sqlalchemy import Row, Select, Uuid, bindparam, func, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.consent import Purpose
@@ -15,7 +18,7 @@ from app.errors import NotFoundError
 from app.store.consents import allows_in_sql
 from app.store.engine import Tx
 from app.store.outbox import SETTLED
-from app.store.tables.people import accounts, chats
+from app.store.tables.people import accounts, chats, people
 from app.store.tables.road import outbox, turns
 
 HISTORY_TURNS = 40
@@ -36,65 +39,85 @@ class NewTurn:
     sibling_of: UUID | None = None
 
 
-async def begin(tx: Tx, new: NewTurn) -> Turn:
-    """Return the turn of an update, made unless a crashed try made it before."""
-    if new.inbox_id is not None and (row := await of_update(tx, new.inbox_id)):
-        return row
-    made = insert(turns).values(
-        inbox_id=new.inbox_id,
-        session_id=new.session_id,
-        chat_id=new.chat_id,
-        person_id=new.person_id,
-        user_text=new.user_text,
-        user_message_id=new.message_id,
-        flags=new.origin.document(),
-        sibling_of=new.sibling_of,
-    )
-    return _turn((await tx.execute(made.returning(turns))).one())
+async def begin(tx: Tx, new: NewTurn, made_by: Provenance) -> Turn:
+    """Return the turn of an update, made with what makes its reply, before the reply's first token."""
+    values = {
+        "inbox_id": new.inbox_id,
+        "session_id": new.session_id,
+        "chat_id": new.chat_id,
+        "of_person": new.person_id,
+        "user_text": new.user_text,
+        "user_message_id": new.message_id,
+        "flags": new.origin.document(),
+        "sibling_of": new.sibling_of,
+    }
+    return _turn((await tx.execute(_BEGIN, values | _made(made_by))).one())
 
 
-async def generating(tx: Tx, turn_id: UUID, made_by: Provenance) -> None:
-    """Note what makes the reply, before its first token."""
-    await tx.execute(
-        update(turns)
-        .where(turns.c.id == turn_id)
-        .values(
-            state="generating",
-            base_id=made_by.base.base_id,
-            base_revision=made_by.base.revision,
-            tokenizer_digest=made_by.base.tokenizer_digest,
-            template_digest=made_by.base.template_digest,
-            checkpoint_id=made_by.checkpoint_id,
-            release_id=made_by.release_id,
-            identity_id=made_by.identity_id,
-            memory_version=made_by.memory_version,
-            memory_used={"ids": [str(i) for i in made_by.memory_used]},
-            prompt_version=made_by.prompt_version,
-            sampling=dict(made_by.sampling),
-        )
-    )
+async def begin_again(tx: Tx, turn: Turn, made_by: Provenance) -> None:
+    """Note that something else makes the reply of an open turn than what began it."""
+    await tx.execute(_BEGIN_AGAIN, {"turn": turn.id, "of_person": turn.person_id} | _made(made_by))
+
+
+def _made(by: Provenance) -> dict[str, object]:
+    return {
+        "base_id": by.base.base_id,
+        "base_revision": by.base.revision,
+        "tokenizer_digest": by.base.tokenizer_digest,
+        "template_digest": by.base.template_digest,
+        "checkpoint_id": by.checkpoint_id,
+        "release_id": by.release_id,
+        "identity_id": by.identity_id,
+        "memory_used": {"ids": [str(i) for i in by.memory_used]},
+        "prompt_version": by.prompt_version,
+        "sampling": dict(by.sampling),
+    }
+
+
+_MADE = (
+    *("base_id", "base_revision", "tokenizer_digest", "template_digest", "checkpoint_id", "release_id", "identity_id"),
+    *("memory_used", "prompt_version", "sampling"),
+)
+_NEW = ("inbox_id", "session_id", "chat_id", "user_text", "user_message_id", "flags", "sibling_of")
+_OF_PERSON = bindparam("of_person", type_=Uuid)
+_MEMORY_VERSION = func.coalesce(
+    select(people.c.memory_version).where(people.c.id == _OF_PERSON).scalar_subquery(), literal(0)
+)
+_GENERATING = {"state": "generating", "memory_version": _MEMORY_VERSION} | {name: bindparam(name) for name in _MADE}
+_BEGIN = (
+    insert(turns)
+    .values({"person_id": _OF_PERSON} | {name: bindparam(name) for name in _NEW} | _GENERATING)
+    .returning(turns)
+)
+_BEGIN_AGAIN = update(turns).where(turns.c.id == bindparam("turn")).values(_GENERATING)
 
 
 async def finish(tx: Tx, turn_id: UUID, outcome: Outcome) -> bool:
     """Store how a turn ended; False when it had ended before (a second copy of the work lost the race)."""
-    ended = await tx.execute(
-        update(turns)
-        .where(turns.c.id == turn_id, turns.c.state.in_(OPEN))
-        .values(
-            state=outcome.state,
-            reply_text=outcome.reply_text,
-            finish_reason=outcome.finish_reason,
-            failure=outcome.failure,
-            prompt_token_ids=list(outcome.prompt_token_ids) or None,
-            response_token_ids=list(outcome.response_token_ids) or None,
-            response_logprobs=list(outcome.response_logprobs) or None,
-            first_token_ms=outcome.first_token_ms,
-            duration_ms=outcome.duration_ms,
-            learnable=outcome.learnable,
-            finished_at=func.now(),
-        )
-    )
-    return ended.rowcount == 1
+    values = {
+        "state": outcome.state,
+        "reply_text": outcome.reply_text,
+        "finish_reason": outcome.finish_reason,
+        "failure": outcome.failure,
+        "prompt_token_ids": list(outcome.prompt_token_ids) or None,
+        "response_token_ids": list(outcome.response_token_ids) or None,
+        "response_logprobs": list(outcome.response_logprobs) or None,
+        "first_token_ms": outcome.first_token_ms,
+        "duration_ms": outcome.duration_ms,
+        "learnable": outcome.learnable,
+    }
+    return (await tx.execute(_FINISH, {"turn": turn_id} | values)).rowcount == 1
+
+
+_OUTCOME = (
+    *("state", "reply_text", "finish_reason", "failure", "prompt_token_ids", "response_token_ids", "response_logprobs"),
+    *("first_token_ms", "duration_ms", "learnable"),
+)
+_FINISH = (
+    update(turns)
+    .where(turns.c.id == bindparam("turn"), turns.c.state.in_(OPEN))
+    .values({name: bindparam(name) for name in _OUTCOME} | {"finished_at": func.now()})
+)
 
 
 async def request_stop(tx: Tx, chat_id: UUID) -> UUID | None:
@@ -109,27 +132,36 @@ async def stop_requested(tx: Tx, turn_id: UUID) -> bool:
     return bool(await tx.scalar(select(turns.c.stop_requested).where(turns.c.id == turn_id)))
 
 
-async def history(tx: Tx, turn: Turn) -> Sequence[PastTurn]:
-    """Return the finished turns of a turn's session before it, oldest first, siblings replaced by the newest.
+async def history(tx: Tx, session_id: UUID, before: UUID | None = None) -> Sequence[PastTurn]:
+    """Return the finished turns of a session before the turn `before`, oldest first, siblings replaced by the newest.
 
-    What is answered again is answered as it was the first time: without its earlier replies and what came after them.
+    What is answered again is answered as it was the first time, `before` being the first of its turns: without its
+    earlier replies and what came after them. None stands for a turn that is about to begin.
     """
+    rows = (await tx.execute(_HISTORY, {"session": session_id, "before": before})).all()
+    return [PastTurn(r.user_text, r.reply_text) for r in reversed(rows)]
+
+
+def _history() -> Select[tuple[str, str]]:
     first, original, newer = turns.alias(), turns.alias(), turns.alias()
-    before = select(first.c.number).where(first.c.id == (turn.sibling_of or turn.id)).scalar_subquery()
+    before = bindparam("before", type_=Uuid)
+    of_first = select(first.c.number).where(first.c.id == before).scalar_subquery()
     of_original = select(original.c.number).where(original.c.id == turns.c.sibling_of).scalar_subquery()
     place = func.coalesce(of_original, turns.c.number)
     same = (newer.c.sibling_of == turns.c.id) | (newer.c.sibling_of == turns.c.sibling_of)
     replaced = select(newer.c.id).where(same, newer.c.number > turns.c.number, newer.c.state == "done").exists()
     query = select(turns.c.user_text, turns.c.reply_text).where(
-        turns.c.session_id == turn.session_id,
-        place < before,
+        turns.c.session_id == bindparam("session"),
+        before.is_(None) | (place < of_first),
         turns.c.state.in_(("done", "stopped")),
         turns.c.user_text.is_not(None),
         turns.c.reply_text.is_not(None),
         ~replaced,
     )
-    rows = (await tx.execute(query.order_by(place.desc()).limit(HISTORY_TURNS))).all()
-    return [PastTurn(r.user_text, r.reply_text) for r in reversed(rows)]
+    return query.order_by(place.desc()).limit(HISTORY_TURNS)
+
+
+_HISTORY = _history()
 
 
 async def access_turn(tx: Tx, person_id: UUID, turn_id: UUID) -> Turn:
@@ -174,7 +206,7 @@ async def by_user_message(tx: Tx, chat_id: UUID, message_id: str) -> Turn | None
 
 
 async def of_update(tx: Tx, inbox_id: int) -> Turn | None:
-    """Return the turn that an update began."""
+    """Return the turn that an update began; a try that was cut off left it."""
     return await _one(tx, select(turns).where(turns.c.inbox_id == inbox_id))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy import RowMapping, exists, func, insert, select, update
+from sqlalchemy import RowMapping, bindparam, exists, func, insert, select, update
 
 from app.clock import now
 from app.domain.consent import Purpose
@@ -59,25 +59,28 @@ def _visitor(bot_id: UUID, row: RowMapping) -> Visitor:
 
 async def find(tx: Tx, bot_id: UUID, account_external_id: str) -> Visitor | None:
     """Return whose cookie it is; None for a stranger and for somebody forgotten."""
-    query = (
-        select(
-            accounts.c.id.label("account_id"),
-            accounts.c.external_id.label("account_external_id"),
-            people.c.id.label("person_id"),
-            chats.c.id.label("chat_id"),
-            chats.c.external_id.label("chat_external_id"),
-            people.c.language,
-            people.c.status,
-        )
-        .join_from(accounts, people, accounts.c.person_id == people.c.id)
-        .join(chats, (chats.c.person_id == people.c.id) & (chats.c.bot_id == accounts.c.bot_id))
-        .where(accounts.c.bot_id == bot_id, accounts.c.external_id == account_external_id)
-        .where(people.c.status != "forgotten", chats.c.kind == "private")
-        .order_by(chats.c.created_at)
-        .limit(1)
-    )
-    row = (await tx.execute(query)).mappings().first()
+    row = (await tx.execute(_FIND, {"bot": bot_id, "account": account_external_id})).mappings().first()
     return _visitor(bot_id, row) if row else None
+
+
+# Every request runs it: put together once.
+_FIND = (
+    select(
+        accounts.c.id.label("account_id"),
+        accounts.c.external_id.label("account_external_id"),
+        people.c.id.label("person_id"),
+        chats.c.id.label("chat_id"),
+        chats.c.external_id.label("chat_external_id"),
+        people.c.language,
+        people.c.status,
+    )
+    .join_from(accounts, people, accounts.c.person_id == people.c.id)
+    .join(chats, (chats.c.person_id == people.c.id) & (chats.c.bot_id == accounts.c.bot_id))
+    .where(accounts.c.bot_id == bindparam("bot"), accounts.c.external_id == bindparam("account"))
+    .where(people.c.status != "forgotten", chats.c.kind == "private")
+    .order_by(chats.c.created_at)
+    .limit(1)
+)
 
 
 async def arrive(tx: Tx, bot_id: UUID, newcomer: Newcomer) -> UUID:

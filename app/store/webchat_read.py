@@ -4,14 +4,13 @@ Reads only, each for one visitor. A conversation is a session; a notice without 
 open when it was written, and to the coming one when none was.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, RowMapping, and_, exists, func, or_, select, text
 
 from app.domain.outgoing import Content, ContentDocument
 from app.store.clock import after
@@ -218,10 +217,15 @@ async def file_part(tx: Tx, visitor: Visitor, part_id: int) -> Content | None:
     return content if content and content.file_name else None
 
 
+def _lane(visitor: Visitor) -> str:
+    return f"{visitor.bot_id}:{CHANNEL}:{visitor.chat_external_id}"
+
+
 def _claimed(visitor: Visitor) -> ColumnElement[bool]:
     # Only what keeps its place in the chat can take long, and what is done in a moment needs no sign.
-    lane = f"{visitor.bot_id}:{CHANNEL}:{visitor.chat_external_id}"
-    return exists().where(inbox.c.lane == lane, inbox.c.state == "claimed", inbox.c.received_at < after(-SHORT_S))
+    return exists().where(
+        inbox.c.lane == _lane(visitor), inbox.c.state == "claimed", inbox.c.received_at < after(-SHORT_S)
+    )
 
 
 async def working(tx: Tx, visitor: Visitor) -> bool:
@@ -231,22 +235,23 @@ async def working(tx: Tx, visitor: Visitor) -> bool:
 
 async def fingerprint(tx: Tx, visitor: Visitor) -> str:
     """Return a value that changes when something the page shows in its newest conversation changes."""
-    recent_turns = (
-        select(turns.c.id, turns.c.state)
-        .where(turns.c.chat_id == visitor.chat_id)
-        .order_by(turns.c.number.desc())
-        .limit(WATCHED_ROWS)
-    )
-    recent_parts = (
-        select(outbox.c.id, outbox.c.version, outbox.c.provider_message_id, outbox.c.state == "withdrawn")
-        .where(outbox.c.chat_id == visitor.chat_id)
-        .order_by(outbox.c.id.desc())
-        .limit(WATCHED_ROWS)
-    )
-    ended = select(func.count()).where(sessions.c.chat_id == visitor.chat_id, sessions.c.ended_at.is_not(None))
-    busy = select(_claimed(visitor))
-    seen = [tuple(row) for query in (recent_turns, recent_parts, ended, busy) for row in await tx.execute(query)]
-    return hashlib.sha256(repr(seen).encode()).hexdigest()
+    seen = {"chat": visitor.chat_id, "lane": _lane(visitor), "rows": WATCHED_ROWS, "short": SHORT_S}
+    return str(await tx.scalar(_FINGERPRINT, seen))
+
+
+# Every open page asks again and again: one statement, put together once.
+_FINGERPRINT = text("""
+    select encode(sha256(convert_to(concat_ws('|',
+        (select string_agg(t.id || t.state, ',' order by t.number) from
+            (select id, state, number from turns where chat_id = :chat order by number desc limit :rows) t),
+        (select string_agg(concat_ws('/', o.id, o.version, coalesce(o.provider_message_id, '-'), o.state = 'withdrawn'), ','
+                           order by o.id) from
+            (select id, version, provider_message_id, state from outbox where chat_id = :chat order by id desc limit :rows) o),
+        (select count(*) from sessions where chat_id = :chat and ended_at is not null),
+        exists (select 1 from inbox where lane = :lane and state = 'claimed'
+                and received_at < now() - make_interval(secs => :short))
+    ), 'UTF8')), 'hex')
+""")
 
 
 async def last_words(tx: Tx, visitor: Visitor) -> str:

@@ -118,9 +118,8 @@ async def _retry(parts: Parts, room: Room, work: Work) -> None:
 
 
 async def _stop(parts: Parts, room: Room, work: Work) -> None:
-    stopped = await parts.converse.stop(room.chat.id)
     async with parts.store.begin() as tx:
-        if not stopped:
+        if not await parts.converse.stop(tx, room.chat.id):
             await room.tell(tx, room.say("nothing_to_stop"))
         await work.done(tx)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from uuid import UUID
 
 from app.domain.event import (
@@ -20,7 +21,7 @@ from app.domain.turn import Outcome
 from app.errors import ChannelAwayError, NotFoundError
 from app.ports import Channel
 from app.services.lanes import SenderForgottenError, Work
-from app.store import outbox, people, turns
+from app.store import Tx, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
 from bots.dialogue import choices, message, press, voting
@@ -73,14 +74,14 @@ class Dialogue:
             async with self._parts.store.begin() as tx:
                 room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
                 await work.check(tx)
+                then = await self._lead(tx, room, event, work)
         except SenderForgottenError:
             log.info("event:sender:forgotten", inbox=work.claimed.id)
             return
-        if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent | PressEvent):
-            await self._give_up(room, event, work)
-        else:
-            await self._lead(room, event, work)
         self._parts.due.set()
+        if then:
+            await then()
+            self._parts.due.set()
 
     def _note(self, event: PressEvent) -> str:
         """Return the short word that a press is answered with; only votes have one, their effect is not seen at once.
@@ -91,26 +92,28 @@ class Dialogue:
         key = NOTES.get(event.data[-2:]) if votes else None
         return say(event.sender.language or self._parts.settings.language, key) if key else ""
 
-    async def _lead(self, room: Room, event: AnyEvent, work: Work) -> None:
+    async def _lead(self, tx: Tx, room: Room, event: AnyEvent, work: Work) -> message.Then | None:
+        """Do in `tx` what a message needs before the model is asked; return the rest, and everything of the others."""
+        if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent | PressEvent):
+            return partial(self._give_up, room, event, work)
         match event:
             case MessageEvent():
-                chosen = await self._chosen(room, event)
+                chosen = await self._chosen(tx, room, event)
                 if chosen:
-                    await press.on_press(self._parts, room, chosen, work)
-                else:
-                    await message.on_message(self._parts, room, event, work)
+                    return partial(press.on_press, self._parts, room, chosen, work)
+                return await message.on_message(tx, self._parts, room, event, work)
             case EditEvent():
-                await message.on_edit(self._parts, room, event, work)
+                return partial(message.on_edit, self._parts, room, event, work)
             case PressEvent():
-                await press.on_press(self._parts, room, event, work)
+                return partial(press.on_press, self._parts, room, event, work)
             case ReactionEvent():
-                await self._reaction(room, event, work)
+                return partial(self._reaction, room, event, work)
+        return None
 
-    async def _chosen(self, room: Room, event: MessageEvent) -> PressEvent | None:
+    async def _chosen(self, tx: Tx, room: Room, event: MessageEvent) -> PressEvent | None:
         if room.channel.capabilities.buttons or not room.chat.private:
             return None
-        async with self._parts.store.begin() as tx:
-            return await choices.chosen(tx, room, event)
+        return await choices.chosen(tx, room, event)
 
     async def _give_up(self, room: Room, event: AnyEvent, work: Work) -> None:
         """Say honestly, in place of the last try, that a message or a button could not be handled.

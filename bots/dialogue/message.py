@@ -1,5 +1,7 @@
 """Messages: commands, corrections, votes in words, and what is simply answered."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from uuid import UUID
 
 from app.domain.event import EditEvent, MessageEvent, Sender
@@ -8,7 +10,7 @@ from app.domain.person import EXAMPLES, Awaiting
 from app.domain.text import is_blank, storable
 from app.domain.turn import Origin, Turn
 from app.errors import NotFoundError
-from app.services.converse import Request
+from app.services.converse import Begun, Request
 from app.services.feedback import Said
 from app.services.lanes import Work
 from app.store import Tx, feedback, people, turns
@@ -19,22 +21,47 @@ from bots.dialogue.room import Room, session_of
 THUMBS = {"👍": 1, "👎": -1}
 
 
-async def on_message(parts: Parts, room: Room, event: MessageEvent, work: Work) -> None:
-    """Lead a message to where it belongs."""
+Then = Callable[[], Awaitable[None]]
+"""What is left to do once a transaction is committed."""
+
+
+async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work: Work) -> Then | None:
+    """Lead a message to where it belongs, as far as it goes in the transaction that resolved `room`."""
     text = storable(event.text)
-    async with parts.store.begin() as tx:
-        await _greet(tx, parts, room)
-        settled = await _settle_without_model(tx, parts, room, event, text, work)
-    parts.due.set()
-    if settled:
-        return
+    await _greet(tx, parts, room)
+    if await _settle_without_model(tx, parts, room, event, text, work):
+        return None
     if event.command:
-        await commands.run(parts, room, event, work)
-        return
-    if room.chat.private and (turn := await _corrected_turn(parts, room, event, work)):
-        await correction.correct(parts, room, _said(room, event, turn, text, work), work)
-        return
-    await answer(parts, room, event, text, work)
+        return partial(commands.run, parts, room, event, work)
+    asked = room.chat.awaiting is not None and room.chat.awaiting.kind in EXAMPLES
+    if asked and room.chat.private and not event.forwarded and not await _replied_to(tx, room, event):
+        return partial(_example, parts, room, event, text, work)
+    return await _correct_or_answer(tx, parts, room, event, text, work)
+
+
+async def _correct_or_answer(
+    tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work
+) -> Then | None:
+    if room.chat.private and (turn := await _corrected_turn(tx, room, event, work)):
+        return partial(correction.correct, parts, room, _said(room, event, turn, text, work), work)
+    begun = await _begin(tx, parts, room, event, text, work)
+    return partial(parts.converse.go_on, begun) if begun else None
+
+
+async def _example(parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> None:
+    """Take words for the reply that was asked for; where they cannot be that any more, for a message.
+
+    In a transaction of its own, since it holds what the person allows before anything else.
+    """
+    then: Then | None = None
+    async with parts.store.begin() as tx:
+        if room.chat.awaiting and await correction.written_example(tx, parts, room, room.chat.awaiting, text):
+            await work.done(tx)
+        else:
+            then = await _correct_or_answer(tx, parts, room, event, text, work)
+    parts.due.set()
+    if then:
+        await then()
 
 
 async def _greet(tx: Tx, parts: Parts, room: Room) -> None:
@@ -46,7 +73,7 @@ async def _greet(tx: Tx, parts: Parts, room: Room) -> None:
 
 
 async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> bool:
-    """Handle what needs no model: nothing to read, too long, a bare thumb, an awaited example."""
+    """Handle what needs no model: nothing to read, too long, a bare thumb."""
     refusal = _refusal(parts, room, event, text)
     if refusal:
         await room.tell(tx, refusal)
@@ -62,12 +89,6 @@ async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: Message
             await room.tell(tx, room.say("vote_without_reply"))
         await work.done(tx)
         return True
-    waiting = room.chat.awaiting
-    if waiting and waiting.kind in EXAMPLES and not await _replied_to(tx, room, event):
-        taken = await correction.written_example(tx, parts, room, waiting, text)
-        if taken:
-            await work.done(tx)
-        return taken
     return False
 
 
@@ -91,23 +112,22 @@ async def _replied_to(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:
     return await turns.by_message(tx, room.chat.id, event.reply_to) if event.reply_to else None
 
 
-async def _corrected_turn(parts: Parts, room: Room, event: MessageEvent, work: Work) -> Turn | None:
+async def _corrected_turn(tx: Tx, room: Room, event: MessageEvent, work: Work) -> Turn | None:
     """Return the turn that a message corrects: the one replied to, or the one the bot asked about.
 
     Somebody else's words, passed on, are no correction: nothing of them may be remembered or trained.
     """
     if event.forwarded:
         return None
-    async with parts.store.begin() as tx:
-        if work.claimed.attempts > 1 and (known := await feedback.by_evidence(tx, room.person_id, _evidence(work))):
-            # A try that was cut off took it for a correction, and no longer waits for one.
-            return await turns.access_turn(tx, room.person_id, known.turn_id)
-        if turn := await _replied_to(tx, room, event):
-            return turn if turn.person_id == room.person_id and turn.reply_text else None
-        waiting = room.chat.awaiting
-        if waiting is None or waiting.kind != "correction":
-            return None
-        return await _awaited(tx, room, waiting)
+    if work.claimed.attempts > 1 and (known := await feedback.by_evidence(tx, room.person_id, _evidence(work))):
+        # A try that was cut off took it for a correction, and no longer waits for one.
+        return await turns.access_turn(tx, room.person_id, known.turn_id)
+    if turn := await _replied_to(tx, room, event):
+        return turn if turn.person_id == room.person_id and turn.reply_text else None
+    waiting = room.chat.awaiting
+    if waiting is None or waiting.kind != "correction":
+        return None
+    return await _awaited(tx, room, waiting)
 
 
 async def _awaited(tx: Tx, room: Room, waiting: Awaiting) -> Turn | None:
@@ -141,24 +161,35 @@ async def answer(
 ) -> None:
     """Let the model answer; `first` is the turn whose message is answered again, as it was or changed."""
     async with parts.store.begin() as tx:
-        session = await session_of(tx, parts, room)
+        begun = await _begin(tx, parts, room, event, text, work, first)
+    if begun:
+        await parts.converse.go_on(begun)
+
+
+async def _begin(
+    tx: Tx,
+    parts: Parts,
+    room: Room,
+    event: MessageEvent | EditEvent,
+    text: str,
+    work: Work,
+    first: Turn | None = None,
+) -> Begun | None:
     origin = _origin(room, event)
-    await parts.converse.answer(
-        Request(
-            channel=room.channel,
-            chat=room.chat,
-            session=session,
-            person_id=room.person_id,
-            language=room.language,
-            consents=room.consents,
-            identity=room.identity,
-            text=text,
-            message_id=event.message_id,
-            origin=origin.again(first.origin) if first else origin,
-            sibling_of=(first.sibling_of or first.id) if first else None,
-        ),
-        work,
+    request = Request(
+        channel=room.channel,
+        chat=room.chat,
+        session=await session_of(tx, parts, room),
+        person_id=room.person_id,
+        language=room.language,
+        consents=room.consents,
+        identity=room.identity,
+        text=text,
+        message_id=event.message_id,
+        origin=origin.again(first.origin) if first else origin,
+        sibling_of=(first.sibling_of or first.id) if first else None,
     )
+    return await parts.converse.begin(tx, request, work)
 
 
 def _origin(room: Room, event: MessageEvent | EditEvent) -> Origin:

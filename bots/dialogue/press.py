@@ -97,8 +97,8 @@ async def _switch(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEv
         await room.tell(tx, room.say(key, purpose=room.say(f"consent_{purpose.value}")))
 
 
-async def _stop(_tx: Tx, parts: Parts, room: Room, _press: Press, _event: PressEvent) -> None:
-    await parts.converse.stop(room.chat.id)
+async def _stop(tx: Tx, parts: Parts, room: Room, _press: Press, _event: PressEvent) -> None:
+    await parts.converse.stop(tx, room.chat.id)
 
 
 async def _take_buttons_off(tx: Tx, room: Room, event: PressEvent) -> None:
@@ -174,10 +174,10 @@ async def _new_question(parts: Parts, room: Room, press: Press, work: Work) -> N
             await work.done(tx)
             return
         await feedback.retract(tx, given.id)
-        await people.set_awaiting(tx, room.chat.id, None)
         line = await memory.by_feedback(tx, given.id)
         if line:
             await personal.put_line_away(tx, room, line)
+        await people.set_awaiting(tx, room.chat.id, None)
     await message.ask_anew(parts, room, given.text or "", work)
 
 

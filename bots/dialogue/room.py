@@ -12,6 +12,7 @@ from app.domain.outgoing import Content
 from app.domain.person import Account, Chat, Identity, Session
 from app.errors import ConfigError
 from app.ports import Channel
+from app.services.lanes import SenderForgottenError
 from app.services.replies import as_shown
 from app.store import Tx, admission, outbox, people, sessions
 from bots.dialogue.parts import Parts
@@ -53,14 +54,21 @@ class Room:
 
 
 async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Event) -> Room:
-    """Resolve person, chat, language, consents and bot identity of an event whose sender has an id."""
+    """Resolve person, chat, language, consents and bot identity of an event whose sender has an id.
+
+    Raises:
+        SenderForgottenError: they were forgotten just now.
+        ConfigError: the bot has no identity.
+    """
     account = await people.account_of(tx, bot_id, event.sender)
-    person = await people.person(tx, account.person_id)
+    # The person before the chat, as everybody does who holds both.
+    person = await people.arrived(tx, account.person_id)
+    if person is None:
+        raise SenderForgottenError
     chat = await people.chat_of(tx, bot_id, event.chat, account.person_id)
     identity = await people.identity(tx, bot_id)
-    if identity is None or person is None:
+    if identity is None:
         raise ConfigError("this bot has no identity; write one in the panel under Bot identity")
-    await people.touch(tx, account.person_id)
     if chat.awaiting and not chat.awaiting.lasts(clock.now(), parts.settings.session_idle_minutes):
         chat = replace(chat, awaiting=None)
     return Room(

@@ -50,7 +50,7 @@ class Context:
         if token is None:
             return None
         bot_id = await self.bot_id()
-        async with self.store.begin() as tx:
+        async with self.store.single() as tx:
             return await webchat.find(tx, bot_id, token_digest(token))
 
 

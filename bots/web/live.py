@@ -85,20 +85,22 @@ class Feed:
         self._response = response
         self._seen = ""
         self._written_at = time.monotonic()
+        self._happened = asyncio.Event()
 
     async def run(self) -> None:
         """Write events until the page is gone or the cookie is worthless."""
         async with self._context.streams.subscribe(self._visitor.chat_id) as queue:
             await self._write("retry: 1000\n\n")
-            pause, poll_at = POLL_S, 0.0
-            while self._connected:
-                if time.monotonic() >= poll_at:
-                    if not await self._poll():
-                        return
-                    pause = min(pause * SLOWER, POLL_S)
-                    poll_at = time.monotonic() + pause
-                if await self._relay(queue, poll_at - time.monotonic()):
-                    pause, poll_at = SOON_S, min(poll_at, time.monotonic() + SOON_S)
+            # Side by side: a word that is just being written does not wait for the database.
+            both = [asyncio.create_task(self._watch()), asyncio.create_task(self._relay(queue))]
+            try:
+                done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+            finally:
+                for task in both:
+                    task.cancel()
+                await asyncio.gather(*both, return_exceptions=True)
 
     @property
     def _connected(self) -> bool:
@@ -106,22 +108,31 @@ class Feed:
         transport = self._request.transport
         return transport is not None and not transport.is_closing()
 
-    async def _relay(self, queue: asyncio.Queue[Item], wait_s: float) -> bool:
-        """Wait up to `wait_s` for something, then write all that is there, older texts of a turn left out.
+    async def _watch(self) -> None:
+        """Look at the database, soon after something happened and then less and less often, until the visitor is gone."""
+        pause = POLL_S
+        while self._connected and await self._poll():
+            try:
+                await asyncio.wait_for(self._happened.wait(), pause)
+            except TimeoutError:
+                pause = min(pause * SLOWER, POLL_S)
+            else:
+                pause = SOON_S
+                await asyncio.sleep(pause)
+                self._happened.clear()
 
-        Returns:
-            Whether something stored may have changed: more came than the text of a reply so far.
-        """
-        try:
-            items = [await asyncio.wait_for(queue.get(), max(wait_s, 0.001))]
-        except TimeoutError:
-            return False
-        while not queue.empty():
-            items.append(queue.get_nowait())
-        for item in _newest(items):
-            await self._write_item(item)
-        await asyncio.sleep(PACE_S)
-        return any(item.turn_id is None or not item.text for item in items)
+    async def _relay(self, queue: asyncio.Queue[Item]) -> None:
+        """Write what comes, older texts of a turn left out."""
+        while self._connected:
+            items = [await queue.get()]
+            while not queue.empty():
+                items.append(queue.get_nowait())
+            for item in _newest(items):
+                await self._write_item(item)
+            if any(item.turn_id is None for item in items):
+                self._happened.set()
+            if any(item.text for item in items):
+                await asyncio.sleep(PACE_S)
 
     async def _write_item(self, item: Item) -> None:
         if item.turn_id:

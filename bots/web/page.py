@@ -39,8 +39,9 @@ async def page(request: web.Request) -> web.Response:
     """Answer the page: the chat for somebody known, the welcome card for a stranger."""
     context = request.app[CONTEXT]
     visitor = await context.find_visitor(request)
-    async with context.store.begin() as tx:
-        identity = await people.identity(tx, await context.bot_id())
+    bot_id = await context.bot_id()
+    async with context.store.single() as tx:
+        identity = await people.identity(tx, bot_id)
     language = pick((visitor and visitor.language) or request.headers.get("Accept-Language"))
     html = (
         _environment()

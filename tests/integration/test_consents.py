@@ -12,6 +12,7 @@ from app.store import Store, Tx, admission, people, sessions, turns
 from app.store.panel import people as panel
 from app.store.panel.reading import allows_now
 from app.store.tables.people import people as table
+from tests.support.webchat import MADE
 
 EVERY = tuple(Purpose)
 
@@ -32,7 +33,7 @@ async def somebody_who_spoke(tx: Tx) -> UUID:
     person = await people.add_person(tx, language="en")
     chat = await people.chat_of(tx, bot, ChatAddress("1"), person)
     session = await sessions.current(tx, chat, person, idle_minutes=30, max_hours=24)
-    await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, person, "hi", None, Origin()))
+    await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, person, "hi", None, Origin()), MADE)
     return person
 
 

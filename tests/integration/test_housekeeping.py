@@ -10,6 +10,7 @@ from app.domain.turn import Origin
 from app.services.housekeeping import clean
 from app.store import Store, outbox, people, sessions, turns
 from app.store.outbox import Due
+from tests.support.webchat import MADE
 
 SETTINGS = Settings(_env_file=None)
 OLD = "now() - interval '4 days'"
@@ -21,7 +22,7 @@ async def due_part(store: Store, words: str) -> Due:
         bot = await people.ensure_bot(tx, "telegram", "9001")
         chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
         session = await sessions.current(tx, chat, None, idle_minutes=30, max_hours=24)
-        turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()))
+        turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()), MADE)
         await outbox.put_part(tx, chat.id, turn.id, 0, Content(words))
         await tx.execute(text("update sessions set ended_at = now()"))
         (due,) = await outbox.claim(tx, "host:1", 1, [bot])

@@ -17,6 +17,7 @@ from app.services.deliver import Deliverer
 from app.store import Store, outbox, people, sessions, turns
 from app.store.outbox import Due
 from tests.support.road import Item
+from tests.support.webchat import MADE
 
 OWNER = "host:1"
 
@@ -28,7 +29,7 @@ async def part(store: Store) -> Due:
         bot = await people.ensure_bot(tx, "telegram", "9001")
         chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
         session = await sessions.current(tx, chat, None, idle_minutes=30, max_hours=24)
-        turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()))
+        turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()), MADE)
         await outbox.put_part(tx, chat.id, turn.id, 0, Content("…"))
         (due,) = await outbox.claim(tx, OWNER, 10, [bot])
     return due

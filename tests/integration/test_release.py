@@ -154,8 +154,9 @@ async def test_nobody_else_is_ever_routed_to_it(learner: Learner) -> None:
     one, two = await pupil(learner.store), await pupil(learner.store, "pupil-2")
     release_id = await released(learner, one)
     assert await route(learner.store, two, await session(learner.store, two, release_id)) is None
+    of_one = await session(learner.store, one, release_id)
     async with learner.store.begin() as tx:
-        assert await release.routable(tx, two.person_id, await session(learner.store, one, release_id)) is None
+        assert await release.routable(tx, two.person_id, of_one) is None
         with pytest.raises(NotFoundError):
             await release.keep(tx, two.person_id, release_id)
     with pytest.raises(NotFoundError):
@@ -378,7 +379,7 @@ async def test_a_lesson_taken_back_while_its_adapter_is_brought_up_does_not_go_l
     """Undoing waits for nobody and a release for the person's row: whoever comes second finds what was decided."""
     who = await pupil(learner.store)
     checkpoint_id, _ = await candidate(learner, who, 0, "passed")
-    async with learner.store.begin() as undoing:
+    async with learner.store.begin(outer=True) as undoing:
         await admission.hold(undoing, who.person_id)
         releasing = asyncio.create_task(do(learner, release_of(checkpoint_id, who.person_id)))
         async with asyncio.timeout(10):

@@ -30,7 +30,7 @@ from app.web import middleware
 from bots.web import WebChannel, create_web_chat
 
 SECRET = b"a key for the digests of a test run"
-BASE = Provenance(BaseIdentity("smollm2-135m", "r1", "t1", "c1"), "1", 0, (), {})
+MADE = Provenance(BaseIdentity("smollm2-135m", "r1", "t1", "c1"), "1", (), {})
 ANSWER = "I can help with **that**. What would you like to know?"
 
 
@@ -94,8 +94,7 @@ class WebChat:
             new = turns.NewTurn(
                 inbox_id, session.id, chat.id, account.person_id, text, message_id, Origin(), sibling and sibling.id
             )
-            turn = await turns.begin(tx, new)
-            await turns.generating(tx, turn.id, BASE)
+            turn = await turns.begin(tx, new, MADE)
         self.streams.publish(chat.id, Item(turn.id))
         answer = self.answers.get(text, ANSWER)
         state = await self._stream(chat.id, turn.id, answer)

@@ -4,7 +4,7 @@ import pytest
 
 from app.domain.event import ChatAddress
 from app.errors import DeliveryRetryError
-from bots.telegram.pace import Pacer
+from bots.telegram.pace import GROUP_GAP_S, PRIVATE_GAP_S, Pacer
 
 ANN, BEN = ChatAddress("1"), ChatAddress("2")
 GROUP = ChatAddress("-1", kind="group")
@@ -28,7 +28,8 @@ def pacer(clock: Clock) -> Pacer:
 
 
 def test_edits_are_a_second_apart_in_private_and_three_in_groups(pacer: Pacer, clock: Clock) -> None:
-    for chat, gap in ((ANN, 1.0), (GROUP, 3.0)):
+    for chat, gap, limit in ((ANN, PRIVATE_GAP_S, 1.0), (GROUP, GROUP_GAP_S, 3.0)):
+        assert limit < gap < limit + 0.1
         assert pacer.reserve(chat, "send") == 0
         assert pacer.reserve(chat, "edit") == pytest.approx(gap)
         clock.now += 2 * gap
@@ -37,15 +38,15 @@ def test_edits_are_a_second_apart_in_private_and_three_in_groups(pacer: Pacer, c
 
 def test_three_messages_may_go_together_then_one_a_second(pacer: Pacer) -> None:
     waits = [pacer.reserve(ANN, "send") for _ in range(6)]
-    assert waits == pytest.approx([0, 0, 0, 1, 2, 3])
+    assert waits == pytest.approx([0, 0, 0, PRIVATE_GAP_S, 2 * PRIVATE_GAP_S, 3 * PRIVATE_GAP_S])
 
 
 def test_who_would_wait_long_is_told_instead(pacer: Pacer) -> None:
     waits = [pacer.reserve(GROUP, "send") for _ in range(4)]
-    assert waits[-1] == pytest.approx(3)
+    assert waits[-1] == pytest.approx(GROUP_GAP_S)
     with pytest.raises(DeliveryRetryError) as refused:
         pacer.reserve(GROUP, "send")
-    assert refused.value.retry_after_s == pytest.approx(6)
+    assert refused.value.retry_after_s == pytest.approx(2 * GROUP_GAP_S)
 
 
 def test_a_flood_wait_is_one_chats_own(pacer: Pacer, clock: Clock) -> None:

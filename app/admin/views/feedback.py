@@ -60,7 +60,7 @@ async def show(visit: Visit) -> web.StreamResponse:
         item = await review.item(tx, chosen) if chosen else None
         done_id = _uuid(visit.fields, "done")
         done = await review.item(tx, done_id) if done_id else None
-        around = await _around(visit, item) if item else {}
+    around = await _around(visit, item) if item else {}
     return visit.page(
         "feedback.html",
         rows=rows,
