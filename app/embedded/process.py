@@ -44,7 +44,7 @@ class Child:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=die_with_parent(part.stop_signal),
+                preexec_fn=die_with_parent(part.stop_signal, command.nice),
                 user=command.uid,
                 group=command.gid,
                 extra_groups=None if command.uid is None else [],

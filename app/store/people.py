@@ -123,17 +123,31 @@ async def person(tx: Tx, person_id: UUID) -> Person | None:
     return _person(row) if row else None
 
 
-async def arrived(tx: Tx, person_id: UUID) -> Person | None:
-    """Note that a person is here now, and hold their row until `tx` ends: whoever forgets them waits, and takes all of it.
+async def arrived(tx: Tx, bot_id: UUID, sender: Sender) -> tuple[Account, Person] | None:
+    """Note that a sender with an id is here now; person and account are made at the first word.
 
-    None when they are forgotten.
+    Their person's row is held until `tx` ends: whoever forgets them waits, and takes all of it. None when they were
+    forgotten meanwhile.
     """
-    row = (await tx.execute(_ARRIVED, {"person": person_id})).one_or_none()
-    return _person(row) if row else None
+    named = {"bot": bot_id, "external": sender.external_id}
+    row = (await tx.execute(_ARRIVED, named)).one_or_none()
+    if row is None:
+        account = await account_of(tx, bot_id, sender)
+        row = (await tx.execute(_ARRIVED, named | {"external": account.external_id})).one_or_none()
+    if row is None:
+        return None
+    return Account(row.account_id, row.id, bot_id, row.account_external_id), _person(row)
 
 
 _ARRIVED = (
-    update(t.people).where(t.people.c.id == bindparam("person")).values(last_seen_at=func.now()).returning(t.people)
+    update(t.people)
+    .where(
+        t.people.c.id == t.accounts.c.person_id,
+        t.accounts.c.bot_id == bindparam("bot"),
+        t.accounts.c.external_id == bindparam("external"),
+    )
+    .values(last_seen_at=func.now())
+    .returning(t.people, t.accounts.c.id.label("account_id"), t.accounts.c.external_id.label("account_external_id"))
 )
 
 

@@ -60,11 +60,11 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Eve
         SenderForgottenError: they were forgotten just now.
         ConfigError: the bot has no identity.
     """
-    account = await people.account_of(tx, bot_id, event.sender)
     # The person before the chat, as everybody does who holds both.
-    person = await people.arrived(tx, account.person_id)
-    if person is None:
+    known = await people.arrived(tx, bot_id, event.sender)
+    if known is None:
         raise SenderForgottenError
+    account, person = known
     chat = await people.chat_of(tx, bot_id, event.chat, account.person_id)
     identity = await people.identity(tx, bot_id)
     if identity is None:

@@ -35,7 +35,7 @@ async def test_first_and_last_text_are_timed_alike_on_both_ways(page: Page, mode
 
 async def test_a_conversation_is_fresh_each_time(page: Page, model: ModelServer) -> None:
     await page.ask("first words")
-    await page.ask("second words")
+    await page.ask_anew("second words")
     await page.close()
     assert "first words" not in str(model.calls[-1].messages)
 
