@@ -7,6 +7,7 @@ Composition root: imports everything, nobody imports it. Starts without torch.
 """
 
 import asyncio
+import gc
 import os
 import secrets
 import signal
@@ -250,6 +251,8 @@ async def serve(settings: Settings) -> None:
         await runner.cleanup()
         raise ConfigError(f"MENTEE_PORT: {settings.mentee_port} cannot be listened on; choose another port") from error
     await gateway.start()
+    # What is there now stays: a collection that walks through all of it would hold up every stream.
+    gc.freeze()
     log.info("gateway:process:started", port=settings.mentee_port)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -10,8 +10,8 @@ What is stored with a reply is what made it (invariant I2).
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -25,9 +25,16 @@ from app.domain.person import Chat, Identity, Session
 from app.domain.policy import Route
 from app.domain.text import is_blank, without_thinking
 from app.domain.turn import BaseIdentity, Origin, Outcome, Provenance, Turn
-from app.errors import AdapterUnknownError, ModelAwayError, ModelError, ModelRequestError, ModelUnavailableError
+from app.errors import (
+    AdapterUnknownError,
+    ModelAwayError,
+    ModelError,
+    ModelRequestError,
+    ModelUnavailableError,
+    StoreUnavailableError,
+)
 from app.failpoints import reach
-from app.ports import Channel, Completion, Delta, Model, Sampling
+from app.ports import Channel, Completion, Model, Sampling
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
@@ -103,6 +110,8 @@ class Begun:
     turn: Turn
     plan: Plan
     work: Work
+    shown: bool
+    """Whether a message that says so is on its way."""
 
 
 class Converse:
@@ -150,14 +159,16 @@ class Converse:
         if known:
             await turns.begin_again(tx, known, plan.made_by)
         turn = known or await turns.begin(tx, _new(request, work), plan.made_by)
-        if request.channel.capabilities.live_edit_s and not (known and await outbox.last_part(tx, turn.id)):
+        shown = bool(request.channel.capabilities.live_edit_s)
+        if shown and not (known and await outbox.last_part(tx, turn.id)):
             await outbox.put_part(tx, request.chat.id, turn.id, 0, Content(say(request.language, "thinking")))
-        return Begun(request, turn, plan, work)
+        return Begun(request, turn, plan, work, shown)
 
     async def go_on(self, begun: Begun) -> None:
         """Answer a turn that was begun, to its end; the update ends in the same commit as the reply."""
         request, turn, plan, work = begun.request, begun.turn, begun.plan, begun.work
-        self._due.set()
+        if begun.shown:
+            self._due.set()
         self._streams.publish(request.chat.id, Item(turn.id))
         view = LiveView(request.channel, request.chat.address, lambda: self._placeholder(turn.id))
         stop = self._stops[turn.id] = asyncio.Event()
@@ -185,7 +196,7 @@ class Converse:
         if request.remembers and request.person_id:
             known = await memory.lines(tx, request.person_id, "active", "graduated")
         lines = in_prompt(known, route.checkpoint_id if route else None)
-        past = await turns.history(tx, request.session.id, before)
+        past = () if request.session.fresh else await turns.history(tx, request.session.id, before)
         budget = self._base.context - self._settings.max_reply_tokens
         messages = prompts.build(request.identity.prompt, lines, past, request.text, budget_tokens=budget)
         made_by = Provenance(
@@ -250,15 +261,14 @@ class Converse:
         first_ms: float | None = None
         text = ""
         completion: Completion | None = None
-        looked = started
         model = plan.route.adapter if plan.route else self._base.name
         salt = self._salt(request, plan)
         # Closed at once and not when it is collected: the model server writes on as long as somebody listens.
         async with (
             aclosing(self._model.stream(model, plan.messages, self._sampling(), salt=salt)) as stream,
-            aclosing(self._pieces(stream, turn.id, stop)) as pieces,
+            self._until_stopped(turn.id, stop),
         ):
-            async for delta in pieces:
+            async for delta in stream:
                 if delta.completion is not None:
                     completion = delta.completion
                     break
@@ -268,40 +278,43 @@ class Converse:
                 shown = without_thinking(text)
                 view.show(shown)
                 self._streams.publish(request.chat.id, Item(turn.id, shown))
-                if time.monotonic() - looked > STOP_LOOK_S:
-                    looked = time.monotonic()
-                    await self._look_for_stop(turn.id, stop)
-                if stop.is_set():
-                    break
         duration_ms = (time.monotonic() - started) * 1000
         if completion is None:
             return Outcome("stopped", without_thinking(text), first_token_ms=first_ms, duration_ms=duration_ms)
         return self._outcome(request, completion, first_ms, duration_ms)
 
-    async def _pieces(self, stream: AsyncIterator[Delta], turn_id: UUID, stop: asyncio.Event) -> AsyncGenerator[Delta]:
-        """Yield the pieces of a reply until somebody asks to stop, also while the next one is long in coming."""
-        stopping = asyncio.create_task(stop.wait())
-        coming: asyncio.Task[Delta | None] | None = None
+    @asynccontextmanager
+    async def _until_stopped(self, turn_id: UUID, stop: asyncio.Event) -> AsyncIterator[None]:
+        """Run the body until somebody asks to stop this reply, here or at another gateway; then leave it where it waits."""
+        body = asyncio.timeout(None)
+
+        async def watch() -> None:
+            while not stop.is_set():
+                try:
+                    await asyncio.wait_for(stop.wait(), STOP_LOOK_S)
+                except TimeoutError:
+                    await self._look_for_stop(turn_id, stop)
+            body.reschedule(asyncio.get_running_loop().time())
+
         try:
-            while True:
-                coming = asyncio.create_task(_next(stream))
-                while not coming.done() and not stop.is_set():
-                    await asyncio.wait({coming, stopping}, timeout=STOP_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
-                    if not coming.done():
-                        await self._look_for_stop(turn_id, stop)
-                if stop.is_set() or (delta := coming.result()) is None:
-                    return
-                yield delta
-        finally:
-            going = [task for task in (coming, stopping) if task]
-            for task in going:
-                task.cancel()
-            await asyncio.gather(*going, return_exceptions=True)
+            async with body:
+                watching = asyncio.create_task(watch())
+                try:
+                    yield
+                finally:
+                    watching.cancel()
+                    await asyncio.gather(watching, return_exceptions=True)
+        except TimeoutError:
+            if not body.expired():
+                raise
 
     async def _look_for_stop(self, turn_id: UUID, stop: asyncio.Event) -> None:
-        async with self._store.single() as tx:
-            if await turns.stop_requested(tx, turn_id):
-                stop.set()
+        try:
+            async with self._store.single() as tx:
+                if await turns.stop_requested(tx, turn_id):
+                    stop.set()
+        except StoreUnavailableError:
+            return  # the next look tells
 
     def _outcome(self, request: Request, completion: Completion, first_ms: float | None, duration_ms: float) -> Outcome:
         text = without_thinking(completion.text)
@@ -382,10 +395,6 @@ def _new(request: Request, work: Work) -> turns.NewTurn:
         origin=request.origin,
         sibling_of=request.sibling_of,
     )
-
-
-async def _next(stream: AsyncIterator[Delta]) -> Delta | None:
-    return await anext(stream, None)
 
 
 def _failed(error: ModelError, started: float) -> Outcome:

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import Float, Row, Uuid, bindparam, case, func, select, update
+from sqlalchemy import Float, Row, Uuid, bindparam, case, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.person import Chat, Session, split_of
@@ -18,20 +18,29 @@ HOUR_S = 3600
 async def current(tx: Tx, chat: Chat, person_id: UUID | None, *, idle_minutes: int, max_hours: int) -> Session:
     """Return the open session of a chat, a new one where the last is idle or old; its last moment becomes now."""
     limits = {"chat": chat.id, "idle": -idle_minutes * MINUTE_S, "longest": -max_hours * HOUR_S}
-    row = (await tx.execute(_CONTINUED, limits)).one_or_none()
-    return _session(row) if row and row.ended_at is None else await _open(tx, chat, person_id)
+    row = (await tx.execute(_CONTINUED, limits)).one()
+    if row.id is not None and row.ended_at is None:
+        return _session(row)
+    owner = person_id if chat.private else None
+    number = (row.newest or 0) + 1
+    values = {"chat": chat.id, "owner": owner, "number": number, "split": split_of(number)}
+    return _session((await tx.execute(_MADE, values)).one(), fresh=True)
 
 
 _OLD = (sessions.c.last_at < after(bindparam("idle", type_=Float))) | (
     sessions.c.started_at < after(bindparam("longest", type_=Float))
 )
 # One that is too old is ended, any other goes on; what is ended keeps its last moment.
-_CONTINUED = (
+_TOUCHED = (
     update(sessions)
     .where(sessions.c.chat_id == bindparam("chat"), sessions.c.ended_at.is_(None))
     .values(ended_at=case((_OLD, func.now())), last_at=case((_OLD, sessions.c.last_at), else_=func.now()))
     .returning(sessions)
+    .cte("touched")
 )
+_NUMBERS = select(func.max(sessions.c.number).label("newest")).where(sessions.c.chat_id == bindparam("chat")).subquery()
+# One row in any case: the highest number that there was, beside the session that was touched, if any.
+_CONTINUED = select(_NUMBERS.c.newest, _TOUCHED).select_from(_NUMBERS.outerjoin(_TOUCHED, true()))
 
 
 async def end(tx: Tx, chat_id: UUID) -> None:
@@ -41,14 +50,6 @@ async def end(tx: Tx, chat_id: UUID) -> None:
     )
 
 
-async def _open(tx: Tx, chat: Chat, person_id: UUID | None) -> Session:
-    owner = person_id if chat.private else None
-    number = int(await tx.scalar(_NEWEST, {"chat": chat.id}) or 0) + 1
-    values = {"chat": chat.id, "owner": owner, "number": number, "split": split_of(number)}
-    return _session((await tx.execute(_MADE, values)).one(), fresh=True)
-
-
-_NEWEST = select(func.max(sessions.c.number)).where(sessions.c.chat_id == bindparam("chat"))
 _OWNER = bindparam("owner", type_=Uuid)
 _LIVE = select(releases.c.id).where(
     releases.c.person_id == _OWNER, releases.c.scope == "person", releases.c.state == "live"

@@ -78,7 +78,8 @@ class Dialogue:
         except SenderForgottenError:
             log.info("event:sender:forgotten", inbox=work.claimed.id)
             return
-        self._parts.due.set()
+        if room.first_time or not then:
+            self._parts.due.set()  # else nothing is to be sent yet
         if then:
             await then()
             self._parts.due.set()
