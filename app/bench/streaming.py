@@ -22,6 +22,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=600, sock_connect=5)
 TEMPERATURE = 0.7
 OPEN_STATES = frozenset({"waiting", "generating"})
 SETTLE_S = 0.05
+SETTLED_S = 1.0
 ACCEPTED = frozenset({200, 201, 202})
 
 
@@ -70,8 +71,9 @@ class Page:
         await self.session.close()
 
     async def ask_anew(self, text: str) -> Timed:
-        """Ask in a fresh conversation."""
+        """Ask in a fresh conversation, once what the end of the last one led to is over."""
         await self.new_conversation()
+        await asyncio.sleep(SETTLED_S)
         return await self.ask(text)
 
     async def ask(self, text: str) -> Timed:

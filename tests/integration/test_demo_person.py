@@ -15,6 +15,8 @@ from tests.fakes.model.replies import Call
 from tests.fakes.telegram import TelegramServer
 from tests.support.road import Road, road
 
+pytestmark = pytest.mark.usefixtures("brisk")
+
 PLOT = plot(1)
 WISH = next(wish for wish in PLOT.wishes if wish.family == "ending")
 KEPT = WISH.write(("A short answer",))

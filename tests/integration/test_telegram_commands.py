@@ -15,6 +15,8 @@ from tests.fakes.telegram.people import User
 from tests.integration.test_telegram_road import label, shown, telegram, until
 from tests.support.road import Road
 
+pytestmark = pytest.mark.usefixtures("brisk")
+
 __all__ = ["telegram"]  # the fixture
 
 ALLOWED = "select distinct on (purpose) purpose, event from consent_events order by purpose, at desc"

@@ -16,6 +16,8 @@ from tests.fakes.model import replies as scripts
 from tests.fakes.telegram import TelegramServer
 from tests.support.road import Road, road
 
+pytestmark = pytest.mark.usefixtures("brisk")
+
 
 @pytest.fixture
 async def telegram(database_url: str, model: ModelServer, telegram_server: TelegramServer) -> AsyncIterator[Road]:

@@ -11,6 +11,8 @@ from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
 from tests.support.road import Item, Road, road
 
+pytestmark = pytest.mark.usefixtures("brisk")
+
 WRONG = "7310001:another-secret-AAAAAAAAAAAAAAAAAAA"
 
 
