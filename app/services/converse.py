@@ -23,6 +23,7 @@ from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.person import Chat, Identity, Session
 from app.domain.policy import Route
+from app.domain.prompt import PastTurn
 from app.domain.text import is_blank, without_thinking
 from app.domain.turn import BaseIdentity, Origin, Outcome, Provenance, Turn
 from app.errors import (
@@ -155,7 +156,7 @@ class Converse:
         if known and known.state not in turns.OPEN:
             await work.done(tx)
             return None
-        plan = await self._plan(tx, request, request.sibling_of or (known.id if known else None), route)
+        plan = await self._plan(tx, request, known, route)
         if known:
             await turns.begin_again(tx, known, plan.made_by)
         turn = known or await turns.begin(tx, _new(request, work), plan.made_by)
@@ -175,7 +176,7 @@ class Converse:
         try:
             outcome, plan = await self._generate(request, turn, plan, view, stop)
         finally:
-            del self._stops[turn.id]
+            self._stops.pop(turn.id, None)  # a second try may have had it meanwhile
             await view.finish()
         await self._finish(request, turn, plan, outcome, work)
 
@@ -191,12 +192,13 @@ class Converse:
             return None
         return await self._learning.route(tx, request.session)
 
-    async def _plan(self, tx: Tx, request: Request, before: UUID | None, route: Route | None) -> Plan:
+    async def _plan(self, tx: Tx, request: Request, begun: Turn | None, route: Route | None) -> Plan:
+        """Decide what the model is asked for a turn that is about to begin, or for one that was `begun` before."""
         known: Sequence[MemoryLine] = ()
         if request.remembers and request.person_id:
             known = await memory.lines(tx, request.person_id, "active", "graduated")
         lines = in_prompt(known, route.checkpoint_id if route else None)
-        past = () if request.session.fresh else await turns.history(tx, request.session.id, before)
+        past = await self._history(tx, request, begun)
         budget = self._base.context - self._settings.max_reply_tokens
         messages = prompts.build(request.identity.prompt, lines, past, request.text, budget_tokens=budget)
         made_by = Provenance(
@@ -209,6 +211,12 @@ class Converse:
             release_id=route.release_id if route else None,
         )
         return Plan(route, lines, messages, made_by)
+
+    async def _history(self, tx: Tx, request: Request, begun: Turn | None) -> Sequence[PastTurn]:
+        if begun:
+            # It stays in its own session, though a later try may be made in another.
+            return await turns.history(tx, begun.session_id, request.sibling_of or begun.id)
+        return () if request.session.fresh else await turns.history(tx, request.session.id, request.sibling_of)
 
     def _sampling(self) -> Sampling:
         return Sampling(temperature=TEMPERATURE, max_tokens=self._settings.max_reply_tokens)
@@ -224,7 +232,7 @@ class Converse:
             log.warning("turn:adapter:missing", turn=turn.id, checkpoint=plan.made_by.checkpoint_id)
             try:
                 async with self._store.begin() as tx:
-                    plan = await self._plan(tx, request, request.sibling_of or turn.id, None)
+                    plan = await self._plan(tx, request, turn, None)
                     await turns.begin_again(tx, turn, plan.made_by)
                 return await self._patient(request, turn, plan, view, stop), plan
             except ModelError as error:
@@ -303,7 +311,9 @@ class Converse:
                     yield
                 finally:
                     watching.cancel()
-                    await asyncio.gather(watching, return_exceptions=True)
+                    await asyncio.wait([watching])
+                    if not watching.cancelled() and (broken := watching.exception()):
+                        log.failure("turn:stop:unwatched", broken, turn=turn_id)
         except TimeoutError:
             if not body.expired():
                 raise

@@ -57,9 +57,9 @@ class Work:
         self.finished = True
 
     async def check(self, tx: Tx) -> None:
-        """Let `tx` know people only while the update is somebody's: the last step of a transaction that may make them.
+        """Let `tx` go on only while the update is somebody's: the first step after people are known or made in it.
 
-        Forgetting takes the update's body in the transaction that drops its person, so who finds them gone finds it gone.
+        Their rows are held from then on. Forgetting takes the update's body in the transaction that drops its person, so who finds them gone finds it gone.
 
         Raises:
             SenderForgottenError: its person was forgotten since it was claimed.

@@ -15,7 +15,7 @@ def claiming(table: str, lane: str, *, waiting: str, held: str, only: str = "tru
         lane: the column that keeps rows in order.
         waiting: the state of a row that nobody holds.
         held: the state of a row that somebody holds; it is open again once its lease is over.
-        only: a condition on the row `r` for whoever cannot work on every lane.
+        only: a condition on the row `r`, or on anything else, without which it is left where it is.
     """
     # Only names out of this folder are put in.
     return f"""

@@ -6,13 +6,13 @@ the driver hears its end; a ping at every use would cost three round trips.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import asyncpg
 from sqlalchemy import event, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, InvalidRequestError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -25,7 +25,9 @@ _DISK_FULL = "53100"
 _URL_PREFIXES = ("postgresql://", "postgres://")
 # Every statement of ours fits: one that is thrown out of the cache is parsed and planned anew at its next use.
 _STATEMENTS_KEPT = 512
-_WAIT_FOR_CONNECTION_S = 30
+# Who waits longer would outlive the leases of what is sent (60 s, of which 45 are for sending) and handled (30 s, renewed
+# every 10).
+_WAIT_FOR_CONNECTION_S = 10
 
 Tx = AsyncConnection
 
@@ -64,18 +66,26 @@ class Store:
         self._single = self._engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
-    async def begin(self, *, outer: bool = False) -> AsyncIterator[Tx]:
+    async def begin(self) -> AsyncIterator[Tx]:
         """Open a transaction; commit at the end, roll back on an error.
-
-        Args:
-            outer: it only holds a lock, around other transactions of this task; one at a time in a process.
 
         Raises:
             RuntimeError: this task has a transaction of this store open already.
             StoreFullError: the database's disk is full; the transaction is rolled back.
             StoreUnavailableError: the database is away, refuses connections or lacks what it needs to work.
         """
-        async with self._connected(self._engine, alone=not outer) as connection:
+        with self._alone():
+            async with self.around() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def around(self) -> AsyncIterator[Tx]:
+        """Open a transaction that holds a lock around others of this task. For what happens once in a process at a time.
+
+        Raises:
+            StoreFullError: as `begin`; `StoreUnavailableError` too.
+        """
+        async with self._connected(self._engine) as connection:
             yield connection
             await _to_its_end(connection.commit())
 
@@ -86,21 +96,35 @@ class Store:
         Raises:
             RuntimeError: as `begin`; `StoreFullError`, `StoreUnavailableError` too.
         """
-        async with self._connected(self._single, alone=True) as connection:
-            yield connection
+        with self._alone():
+            async with self._connected(self._single) as connection:
+                yield connection
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        if task in self._holders:
+            # As many of these at once as there are connections would wait for each other for ever.
+            raise RuntimeError("a transaction was opened inside a transaction of the same store")
+        self._holders.add(task)
+        try:
+            yield
+        finally:
+            self._holders.discard(task)
 
     @asynccontextmanager
-    async def _connected(self, engine: AsyncEngine, *, alone: bool) -> AsyncIterator[Tx]:
+    async def _connected(self, engine: AsyncEngine) -> AsyncIterator[Tx]:
         """Lend a connection; say of a failure of the server in one of our words that it was away or full."""
-        task = asyncio.current_task()
-        if alone:
-            if task in self._holders:
-                # As many of these at once as there are connections would wait for each other for ever.
-                raise RuntimeError("a transaction was opened inside a transaction of the same store")
-            self._holders.add(task)
+        lent = False
         try:
             async with engine.connect() as connection:
+                lent = True
                 yield connection
+        except InvalidRequestError as error:
+            if lent:
+                raise
+            # Connections that were opened just now were closed again by the other side.
+            raise StoreUnavailableError from error
         except (OSError, InterfaceError, OperationalError, NoConnectionError, asyncpg.PostgresConnectionError) as error:
             raise StoreUnavailableError from error
         except (DBAPIError, asyncpg.PostgresError) as error:
@@ -108,9 +132,6 @@ class Store:
             if away is None:
                 raise
             raise away from error
-        finally:
-            if alone:
-                self._holders.discard(task)
 
     async def ping(self) -> None:
         """Ask the database whether it is there. Raises `StoreUnavailableError`."""

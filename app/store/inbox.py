@@ -100,8 +100,12 @@ async def retry(tx: Tx, claimed: Claimed, owner: str, delay_s: float, error: str
 
 
 async def put_back(tx: Tx, claimed: Claimed, owner: str, delay_s: float) -> None:
-    """Give a row back that could not be looked at yet; this was no try."""
-    await tx.execute(_held(claimed, owner).values(_back(delay_s) | {"attempts": inbox.c.attempts - 1}))
+    """Give a row back that could not be handled yet; this was no try, however often it happens.
+
+    The first one stays counted: whoever takes the row up next must look for what was begun.
+    """
+    tries = func.greatest(inbox.c.attempts - 1, 1)
+    await tx.execute(_held(claimed, owner).values(_back(delay_s) | {"attempts": tries}))
 
 
 def _held(claimed: Claimed, owner: str) -> Update:

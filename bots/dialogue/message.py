@@ -16,9 +16,10 @@ from app.services.lanes import Work
 from app.store import Tx, feedback, people, turns
 from bots.dialogue import commands, consent, correction, media, voting
 from bots.dialogue.parts import Parts
-from bots.dialogue.room import Room, session_of
+from bots.dialogue.room import Room, held, session_of
 
 THUMBS = {"👍": 1, "👎": -1}
+TONES = "\ufe0f🏻🏼🏽🏾🏿"
 
 
 Then = Callable[[], Awaitable[None]]
@@ -29,10 +30,18 @@ async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work
     """Lead a message to where it belongs, as far as it goes in the transaction that resolved `room`."""
     text = storable(event.text)
     await _greet(tx, parts, room)
-    if await _settle_without_model(tx, parts, room, event, text, work):
+    refusal = _refusal(parts, room, event, text)
+    if refusal:
+        await room.tell(tx, refusal)
+        await work.done(tx, "refused", "unreadable")
         return None
     if event.command:
         return partial(commands.run, parts, room, event, work)
+    if work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id):
+        # A try that was cut off began to answer it; whatever is awaited by now, it was a message.
+        return await _go_on(tx, parts, room, event, text, work)
+    if room.chat.private and not event.forwarded and (thumb := THUMBS.get(text.strip().rstrip(TONES))):
+        return partial(_thumb, parts, room, event, thumb, work)
     asked = room.chat.awaiting is not None and room.chat.awaiting.kind in EXAMPLES
     if asked and room.chat.private and not event.forwarded and not await _replied_to(tx, room, event):
         return partial(_example, parts, room, event, text, work)
@@ -44,6 +53,10 @@ async def _correct_or_answer(
 ) -> Then | None:
     if room.chat.private and (turn := await _corrected_turn(tx, room, event, work)):
         return partial(correction.correct, parts, room, _said(room, event, turn, text, work), work)
+    return await _go_on(tx, parts, room, event, text, work)
+
+
+async def _go_on(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> Then | None:
     begun = await _begin(tx, parts, room, event, text, work)
     return partial(parts.converse.go_on, begun) if begun else None
 
@@ -55,6 +68,7 @@ async def _example(parts: Parts, room: Room, event: MessageEvent, text: str, wor
     """
     then: Then | None = None
     async with parts.store.begin() as tx:
+        room = await held(tx, room)
         if room.chat.awaiting and await correction.written_example(tx, parts, room, room.chat.awaiting, text):
             await work.done(tx)
         else:
@@ -72,24 +86,25 @@ async def _greet(tx: Tx, parts: Parts, room: Room) -> None:
     await room.tell(tx, consent.notice(parts, room))
 
 
-async def _settle_without_model(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> bool:
-    """Handle what needs no model: nothing to read, too long, a bare thumb."""
-    refusal = _refusal(parts, room, event, text)
-    if refusal:
-        await room.tell(tx, refusal)
-        await work.done(tx, "refused", "unreadable")
-        return True
-    if event.command or not room.chat.private or event.forwarded:
-        return False
-    thumb = THUMBS.get(text.strip().rstrip("\ufe0f🏻🏼🏽🏾🏿"))
-    if thumb and (turn := await _thumbed(tx, room, event)):
-        if voting.votable(room, turn):
-            await voting.vote(tx, room, turn, thumb, "words")
+async def _thumb(parts: Parts, room: Room, event: MessageEvent, value: int, work: Work) -> None:
+    """Take a bare thumb for a vote; where there is nothing to vote on, say so or answer it like any message.
+
+    In a transaction of its own, since a vote comes before the chat for everybody who holds both.
+    """
+    then: Then | None = None
+    async with parts.store.begin() as tx:
+        turn = await _thumbed(tx, room, event)
+        if turn is None:
+            then = await _correct_or_answer(tx, parts, room, event, storable(event.text), work)
+        elif voting.votable(room, turn):
+            await voting.vote(tx, room, turn, value, "words")
         else:
             await room.tell(tx, room.say("vote_without_reply"))
-        await work.done(tx)
-        return True
-    return False
+        if turn:
+            await work.done(tx)
+    parts.due.set()
+    if then:
+        await then()
 
 
 def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | None:
@@ -223,8 +238,13 @@ async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> Non
     """An edit of the newest message is answered again, the old reply kept; edits of older ones change nothing."""
     text = storable(event.text)
     async with parts.store.begin() as tx:
+        begun = await turns.of_update(tx, work.claimed.id) if work.claimed.attempts > 1 else None
+        first = await turns.access_turn(tx, room.person_id, begun.sibling_of) if begun and begun.sibling_of else None
         edited = await turns.by_user_message(tx, room.chat.id, event.message_id)
         newest = await turns.last(tx, room.chat.id)
+    if first:
+        await answer(parts, room, event, text, work, first=first)  # a try that was cut off began to
+        return
     outdated = edited is None or newest is None or edited.id != newest.id
     if outdated or edited is None or is_blank(text) or text == edited.user_text:
         return

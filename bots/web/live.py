@@ -113,7 +113,8 @@ class Feed:
         pause = POLL_S
         while self._connected and await self._poll():
             try:
-                await asyncio.wait_for(self._happened.wait(), pause)
+                async with asyncio.timeout(pause):
+                    await self._happened.wait()
             except TimeoutError:
                 pause = min(pause * SLOWER, POLL_S)
             else:

@@ -65,7 +65,7 @@ class Reconciler:
 
     async def once(self) -> bool:
         """Do one round; False when another process is at it."""
-        async with self.store.begin(outer=True) as lock:
+        async with self.store.around() as lock:
             if not await servers.try_lock(lock):
                 return False
             await self._park()

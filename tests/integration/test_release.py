@@ -379,7 +379,7 @@ async def test_a_lesson_taken_back_while_its_adapter_is_brought_up_does_not_go_l
     """Undoing waits for nobody and a release for the person's row: whoever comes second finds what was decided."""
     who = await pupil(learner.store)
     checkpoint_id, _ = await candidate(learner, who, 0, "passed")
-    async with learner.store.begin(outer=True) as undoing:
+    async with learner.store.around() as undoing:
         await admission.hold(undoing, who.person_id)
         releasing = asyncio.create_task(do(learner, release_of(checkpoint_id, who.person_id)))
         async with asyncio.timeout(10):

@@ -166,6 +166,51 @@ async def test_an_edit_of_the_last_message_is_answered_again(telegram: Road, tel
     assert rows[1]["sibling_of"] is not None
 
 
+async def taken_from_its_gateway(telegram: Road, words: str) -> None:
+    """Let the update that is being handled be claimed anew, as after the death of whoever handles it."""
+    async with asyncio.timeout(10):
+        while not await telegram.rows("select 1 from turns where state = 'generating' and user_text = :w", w=words):
+            await asyncio.sleep(0.02)
+    async with telegram.store.begin() as tx:
+        await tx.execute(
+            text("update inbox set state = 'stored', owner = null, lease_until = null where state = 'claimed'")
+        )
+
+
+async def test_an_edit_whose_handling_was_cut_off_is_still_answered(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    said = ann.say("first wording")
+    await until(telegram_server, ann, "You said: first wording")
+    model.pace = faults.Slow(2.0, 0.0)
+    ann.edit(said, "second wording")
+    await taken_from_its_gateway(telegram, "second wording")
+    model.pace = faults.Slow(0.0, 0.0)
+    await until(telegram_server, ann, "You said: second wording")
+    assert [t["state"] for t in await telegram.rows("select state from turns order by number")] == ["done", "done"]
+
+
+async def test_a_message_whose_answer_was_cut_off_does_not_become_a_correction(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("one")
+    first = await until(telegram_server, ann, "You said: one")
+    model.pace = faults.Slow(2.0, 0.0)
+    ann.say("two")
+    async with asyncio.timeout(10):
+        while len(await telegram.rows("select 1 from turns")) < 2:
+            await asyncio.sleep(0.02)
+    ann.press(first, "👎")
+    await until(telegram_server, ann, "What was wrong?")
+    await taken_from_its_gateway(telegram, "two")
+    model.pace = faults.Slow(0.0, 0.0)
+    await until(telegram_server, ann, "You said: two")
+    assert await telegram.rows("select 1 from feedback where text = 'two'") == []
+    assert [t["state"] for t in await telegram.rows("select state from turns order by number")] == ["done", "done"]
+
+
 @pytest.mark.parametrize(
     "body",
     [
