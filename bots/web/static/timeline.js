@@ -16,12 +16,15 @@ export function draw(items, acts) {
       drawn.delete(key);
     }
   }
+  const focused = document.activeElement;
+  let redrawn = null;
   let before = null;
   for (const { key, signature, item } of wanted) {
     const old = drawn.get(key);
     let element = old?.element;
     if (old?.signature !== signature) {
       element = keepOpen(element, elementOf(item, acts));
+      if (old?.element.contains(focused)) redrawn = element;
       old?.element.replaceWith(element);
       drawn.set(key, { element, signature });
     }
@@ -29,6 +32,9 @@ export function draw(items, acts) {
     if (element !== place) timeline.insertBefore(element, place);
     before = element;
   }
+  // Whoever steers with the keyboard stays where they were, and at once: the next key may be on its way.
+  const act = redrawn && focused.dataset.act;
+  if (act) redrawn.querySelector(`[data-act="${CSS.escape(act)}"]`)?.focus({ preventScroll: true });
   $("empty").hidden = items.length > 0;
 }
 
@@ -54,9 +60,6 @@ function keyOf(item) {
 function keepOpen(old, fresh) {
   const details = fresh.querySelector("details");
   if (details && old?.querySelector("details[open]")) details.open = true;
-  // Whoever steers with the keyboard stays where they were.
-  const held = old?.contains(document.activeElement) && document.activeElement.dataset.act;
-  if (held) requestAnimationFrame(() => fresh.querySelector(`[data-act="${CSS.escape(held)}"]`)?.focus());
   return fresh;
 }
 
