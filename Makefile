@@ -33,7 +33,8 @@ demo: install ## Show that it learns: four cells on held-out prompts
 
 test: install-dev browser ## Every test but the nightly ones
 	@$(PYTEST) -n 4 -m "not slow and not browser and not nightly" tests
-	@$(PYTEST) -m "(slow or browser) and not nightly" tests
+	@$(PYTEST) -n 2 -m "browser and not nightly" tests
+	@$(PYTEST) -n 2 --dist loadgroup -m "slow and not nightly" tests
 
 test-fast: install-dev ## The rules alone: no model, no browser, no database (under a minute)
 	@$(PYTEST) -m "not slow and not nightly" tests/unit
