@@ -142,8 +142,8 @@ async def build(settings: Settings) -> Gateway:
     # The random part keeps apart what containers would call the same: one host name, process 1.
     owner = f"{socket.gethostname()}:{secrets.token_hex(4)}:{os.getpid()}"
     arrived, due = asyncio.Event(), asyncio.Event()
-    door = Store(_database_url(settings), pool_size=DOOR_CONNECTIONS)
-    intake = Intake(door, secret, arrived)
+    intake_store = Store(_database_url(settings), pool_size=DOOR_CONNECTIONS)
+    intake = Intake(intake_store, secret, arrived)
     streams = Streams()
     channels: dict[UUID, Channel] = {}
 
@@ -181,7 +181,7 @@ async def build(settings: Settings) -> Gateway:
         loops=(wake.run(), keep_house(store, settings)),
         telegram=telegram,
         whatsapp=whatsapp,
-        closing=(model.close(), *([judge.close()] if judge else []), door.close(), store.close()),
+        closing=(model.close(), *([judge.close()] if judge else []), intake_store.close(), store.close()),
         started=started,
     )
 

@@ -105,15 +105,11 @@ def free_port() -> int:
         return port
 
 
-def die_with_parent(stop_signal: signal.Signals, nice: int = 0) -> Callable[[], None]:
-    """Return a function for the child: the kernel sends it `stop_signal` when its parent is gone, even after kill -9.
-
-    `nice` is added to the niceness that it inherits.
-    """
+def die_with_parent(stop_signal: signal.Signals) -> Callable[[], None]:
+    """Return a function for the child: the kernel sends it `stop_signal` when its parent is gone, even after kill -9."""
     libc = ctypes.CDLL(None, use_errno=True)
 
     def apply() -> None:
         libc.prctl(PR_SET_PDEATHSIG, int(stop_signal), 0, 0, 0)
-        os.nice(nice)
 
     return apply

@@ -8,11 +8,12 @@ import contextlib
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
-from app.embedded.parts import Home, Part, die_with_parent, write_private
+from app.embedded.parts import Command, Home, Part, die_with_parent, write_private
 
 KEPT_LOGS = 3
 KILL_TIMEOUT_S = 10
@@ -44,7 +45,7 @@ class Child:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=die_with_parent(part.stop_signal, command.nice),
+                preexec_fn=_born(part, command),
                 user=command.uid,
                 group=command.gid,
                 extra_groups=None if command.uid is None else [],
@@ -88,6 +89,17 @@ class Child:
             except TimeoutError:
                 kill_group(self.pid)
         await self.wait()
+
+
+def _born(part: Part, command: Command) -> Callable[[], None]:
+    """Return what the child does before it becomes the part."""
+    bound = die_with_parent(part.stop_signal)
+
+    def apply() -> None:
+        bound()
+        os.nice(command.nice)
+
+    return apply
 
 
 def log_path(home: Home, name: str) -> Path:

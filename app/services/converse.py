@@ -10,8 +10,7 @@ What is stored with a reply is what made it (invariant I2).
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -24,28 +23,24 @@ from app.domain.outgoing import Content
 from app.domain.person import Chat, Identity, Session
 from app.domain.policy import Route
 from app.domain.prompt import PastTurn
-from app.domain.text import is_blank, without_thinking
 from app.domain.turn import BaseIdentity, Origin, Outcome, Provenance, Turn
 from app.errors import (
     AdapterUnknownError,
-    ModelAwayError,
     ModelError,
     ModelRequestError,
     ModelUnavailableError,
-    StoreUnavailableError,
 )
 from app.failpoints import reach
-from app.ports import Channel, Completion, Model, Sampling
+from app.ports import Channel, Model, Sampling
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
 from app.services.stream import Item, Streams
+from app.services.writing import Asked, Writer
 from app.store import Store, Tx, memory, outbox, turns
 from app.telemetry import Log
 
 log = Log(__name__)
-STOP_LOOK_S = 1.0
-MODEL_AGAIN_S = 1.0
 TEMPERATURE = 0.7
 
 
@@ -140,7 +135,7 @@ class Converse:
             due: set when something is to be delivered.
         """
         self._store = store
-        self._model = model
+        self._writer = Writer(store, model, streams, settings.model_wait_s)
         self._base = base
         self._streams = streams
         self._settings = settings
@@ -226,7 +221,7 @@ class Converse:
     ) -> tuple[Outcome, Plan]:
         started = time.monotonic()
         try:
-            return await self._patient(request, turn, plan, view, stop), plan
+            return await self._writer.write(self._asked(request, turn, plan), view, stop), plan
         except AdapterUnknownError:
             # The server lost the adapter (a restart): this turn falls back to the base with the whole memory.
             log.warning("turn:adapter:missing", turn=turn.id, checkpoint=plan.made_by.checkpoint_id)
@@ -234,115 +229,23 @@ class Converse:
                 async with self._store.begin() as tx:
                     plan = await self._plan(tx, request, turn, None)
                     await turns.begin_again(tx, turn, plan.made_by)
-                return await self._patient(request, turn, plan, view, stop), plan
+                return await self._writer.write(self._asked(request, turn, plan), view, stop), plan
             except ModelError as error:
                 return _failed(error, started), plan
         except ModelError as error:
             log.warning("turn:model:failed", turn=turn.id, kind=type(error).__name__)
             return _failed(error, started), plan
 
-    async def _patient(self, request: Request, turn: Turn, plan: Plan, view: LiveView, stop: asyncio.Event) -> Outcome:
-        """Stream the reply; for a model server that takes no connections, as at its start, the message waits.
-
-        Raises:
-            ModelError: it stayed away too long, or failed in any other way.
-        """
-        started = time.monotonic()
-        while True:
-            try:
-                return await self._stream(request, turn, plan, view, stop)
-            except ModelAwayError:
-                if time.monotonic() - started >= self._settings.model_wait_s:
-                    raise
-            waiting = say(request.language, "model_not_ready")
-            view.show(waiting)
-            self._streams.publish(request.chat.id, Item(turn.id, waiting))
-            try:
-                await asyncio.wait_for(stop.wait(), MODEL_AGAIN_S)
-            except TimeoutError:
-                await self._look_for_stop(turn.id, stop)
-            if stop.is_set():
-                return Outcome("stopped", "", duration_ms=(time.monotonic() - started) * 1000)
-
-    async def _stream(self, request: Request, turn: Turn, plan: Plan, view: LiveView, stop: asyncio.Event) -> Outcome:
-        started = time.monotonic()
-        first_ms: float | None = None
-        text = ""
-        completion: Completion | None = None
-        model = plan.route.adapter if plan.route else self._base.name
-        salt = self._salt(request, plan)
-        # Closed at once and not when it is collected: the model server writes on as long as somebody listens.
-        async with (
-            aclosing(self._model.stream(model, plan.messages, self._sampling(), salt=salt)) as stream,
-            self._until_stopped(turn.id, stop),
-        ):
-            async for delta in stream:
-                if delta.completion is not None:
-                    completion = delta.completion
-                    break
-                first_ms = first_ms or (time.monotonic() - started) * 1000
-                text += delta.text
-                reach("converse:streaming")
-                shown = without_thinking(text)
-                view.show(shown)
-                self._streams.publish(request.chat.id, Item(turn.id, shown))
-        duration_ms = (time.monotonic() - started) * 1000
-        if completion is None:
-            return Outcome("stopped", without_thinking(text), first_token_ms=first_ms, duration_ms=duration_ms)
-        return self._outcome(request, completion, first_ms, duration_ms)
-
-    @asynccontextmanager
-    async def _until_stopped(self, turn_id: UUID, stop: asyncio.Event) -> AsyncIterator[None]:
-        """Run the body until somebody asks to stop this reply, here or at another gateway; then leave it where it waits."""
-        body = asyncio.timeout(None)
-
-        async def watch() -> None:
-            while not stop.is_set():
-                try:
-                    await asyncio.wait_for(stop.wait(), STOP_LOOK_S)
-                except TimeoutError:
-                    await self._look_for_stop(turn_id, stop)
-            body.reschedule(asyncio.get_running_loop().time())
-
-        try:
-            async with body:
-                watching = asyncio.create_task(watch())
-                try:
-                    yield
-                finally:
-                    watching.cancel()
-                    await asyncio.wait([watching])
-                    if not watching.cancelled() and (broken := watching.exception()):
-                        log.failure("turn:stop:unwatched", broken, turn=turn_id)
-        except TimeoutError:
-            if not body.expired():
-                raise
-
-    async def _look_for_stop(self, turn_id: UUID, stop: asyncio.Event) -> None:
-        try:
-            async with self._store.single() as tx:
-                if await turns.stop_requested(tx, turn_id):
-                    stop.set()
-        except StoreUnavailableError:
-            return  # the next look tells
-
-    def _outcome(self, request: Request, completion: Completion, first_ms: float | None, duration_ms: float) -> Outcome:
-        text = without_thinking(completion.text)
-        if is_blank(text):
-            return Outcome(
-                "failed", None, completion.finish_reason, "empty", first_token_ms=first_ms, duration_ms=duration_ms
-            )
-        whole = bool(completion.token_ids) and bool(completion.prompt_token_ids)
-        return Outcome(
-            state="done",
-            reply_text=text,
-            finish_reason=completion.finish_reason,
-            prompt_token_ids=completion.prompt_token_ids,
-            response_token_ids=completion.token_ids,
-            response_logprobs=completion.logprobs,
-            first_token_ms=first_ms,
-            duration_ms=duration_ms,
-            learnable=whole and self._base.learnable and request.origin.own_words and request.chat.private,
+    def _asked(self, request: Request, turn: Turn, plan: Plan) -> Asked:
+        return Asked(
+            turn_id=turn.id,
+            chat_id=request.chat.id,
+            language=request.language,
+            model=plan.route.adapter if plan.route else self._base.name,
+            messages=plan.messages,
+            sampling=self._sampling(),
+            salt=self._salt(request, plan),
+            learnable=self._base.learnable and request.origin.own_words and request.chat.private,
         )
 
     async def _finish(self, request: Request, turn: Turn, plan: Plan, outcome: Outcome, work: Work) -> None:

@@ -66,9 +66,7 @@ def _changed(content: object) -> dict[str, object]:
 
 
 def _part_put() -> Insert:
-    made = insert(outbox).values(
-        {name: bindparam(name) for name in ("chat_id", "turn_id", "part", "content")} | {"kind": "reply"}
-    )
+    made = insert(outbox).values(kind="reply")
     return made.on_conflict_do_update(index_elements=["turn_id", "part"], set_=_changed(made.excluded.content))
 
 

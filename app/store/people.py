@@ -178,9 +178,7 @@ async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | 
 
 
 def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
-    made = insert(t.chats).values(
-        {name: bindparam(name) for name in ("bot_id", "external_id", "thread", "kind", "person_id")}
-    )
+    made = insert(t.chats)
     # A chat that was left without a person (they were forgotten, or only blocked the bot) belongs to who writes in it now.
     known = {"kind": made.excluded.kind, "person_id": func.coalesce(t.chats.c.person_id, made.excluded.person_id)}
     made = made.on_conflict_do_update(index_elements=["bot_id", "external_id", "thread"], set_=known)

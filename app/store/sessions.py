@@ -23,8 +23,8 @@ async def current(tx: Tx, chat: Chat, person_id: UUID | None, *, idle_minutes: i
         return _session(row)
     owner = person_id if chat.private else None
     number = (row.newest or 0) + 1
-    values = {"chat": chat.id, "owner": owner, "number": number, "split": split_of(number)}
-    return _session((await tx.execute(_MADE, values)).one(), fresh=True)
+    values = {"chat_id": chat.id, "owner": owner, "number": number, "split": split_of(number)}
+    return _session((await tx.execute(_OPENED, values)).one(), fresh=True)
 
 
 _OLD = (sessions.c.last_at < after(bindparam("idle", type_=Float))) | (
@@ -54,17 +54,7 @@ _OWNER = bindparam("owner", type_=Uuid)
 _LIVE = select(releases.c.id).where(
     releases.c.person_id == _OWNER, releases.c.scope == "person", releases.c.state == "live"
 )
-_MADE = (
-    insert(sessions)
-    .values(
-        chat_id=bindparam("chat"),
-        person_id=_OWNER,
-        number=bindparam("number"),
-        split=bindparam("split"),
-        release_id=_LIVE.scalar_subquery(),
-    )
-    .returning(sessions)
-)
+_OPENED = insert(sessions).values(person_id=_OWNER, release_id=_LIVE.scalar_subquery()).returning(sessions)
 
 
 def _session(row: Row[tuple[object, ...]], *, fresh: bool = False) -> Session:

@@ -74,21 +74,13 @@ def _made(by: Provenance) -> dict[str, object]:
     }
 
 
-_MADE = (
-    *("base_id", "base_revision", "tokenizer_digest", "template_digest", "checkpoint_id", "release_id", "identity_id"),
-    *("memory_used", "prompt_version", "sampling"),
-)
-_NEW = ("inbox_id", "session_id", "chat_id", "user_text", "user_message_id", "flags", "sibling_of")
+# The columns that are not named here are those of the values that it is run with.
 _OF_PERSON = bindparam("of_person", type_=Uuid)
 _MEMORY_VERSION = func.coalesce(
     select(people.c.memory_version).where(people.c.id == _OF_PERSON).scalar_subquery(), literal(0)
 )
-_GENERATING = {"state": "generating", "memory_version": _MEMORY_VERSION} | {name: bindparam(name) for name in _MADE}
-_BEGIN = (
-    insert(turns)
-    .values({"person_id": _OF_PERSON} | {name: bindparam(name) for name in _NEW} | _GENERATING)
-    .returning(turns)
-)
+_GENERATING = {"state": "generating", "memory_version": _MEMORY_VERSION}
+_BEGIN = insert(turns).values({"person_id": _OF_PERSON} | _GENERATING).returning(turns)
 _BEGIN_AGAIN = update(turns).where(turns.c.id == bindparam("turn")).values(_GENERATING)
 
 
@@ -109,15 +101,7 @@ async def finish(tx: Tx, turn_id: UUID, outcome: Outcome) -> bool:
     return (await tx.execute(_FINISH, {"turn": turn_id} | values)).rowcount == 1
 
 
-_OUTCOME = (
-    *("state", "reply_text", "finish_reason", "failure", "prompt_token_ids", "response_token_ids", "response_logprobs"),
-    *("first_token_ms", "duration_ms", "learnable"),
-)
-_FINISH = (
-    update(turns)
-    .where(turns.c.id == bindparam("turn"), turns.c.state.in_(OPEN))
-    .values({name: bindparam(name) for name in _OUTCOME} | {"finished_at": func.now()})
-)
+_FINISH = update(turns).where(turns.c.id == bindparam("turn"), turns.c.state.in_(OPEN)).values(finished_at=func.now())
 
 
 async def request_stop(tx: Tx, chat_id: UUID) -> UUID | None:

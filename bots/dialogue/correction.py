@@ -183,9 +183,9 @@ async def settle(tx: Tx, parts: Parts, room: Room, rewrite_id: UUID, choice: str
 async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, text: str) -> bool:
     """Take the reply that a person wrote the way they want it; False when its line was taken back or forgotten.
 
-    One that does not follow the line itself would teach the opposite: it is asked for once more, then left.
+    One that does not follow the line itself would teach the opposite: it is asked for once more, then left. `room` is one
+    that `held` returned in `tx`.
     """
-    room = await held(tx, room)
     await people.set_awaiting(tx, room.chat.id, None)
     try:
         line = await memory.access_line(tx, room.person_id, UUID(awaiting.memory_id))

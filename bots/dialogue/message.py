@@ -19,7 +19,6 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held, session_of
 
 THUMBS = {"👍": 1, "👎": -1}
-TONES = "\ufe0f🏻🏼🏽🏾🏿"
 
 
 Then = Callable[[], Awaitable[None]]
@@ -39,12 +38,10 @@ async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work
         return partial(commands.run, parts, room, event, work)
     if work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id):
         # A try that was cut off began to answer it; whatever is awaited by now, it was a message.
-        return await _go_on(tx, parts, room, event, text, work)
-    if room.chat.private and not event.forwarded and (thumb := THUMBS.get(text.strip().rstrip(TONES))):
-        return partial(_thumb, parts, room, event, thumb, work)
+        return await _reply(tx, parts, room, event, text, work)
     asked = room.chat.awaiting is not None and room.chat.awaiting.kind in EXAMPLES
-    if asked and room.chat.private and not event.forwarded and not await _replied_to(tx, room, event):
-        return partial(_example, parts, room, event, text, work)
+    if room.chat.private and not event.forwarded and (asked or _thumb(text)):
+        return partial(_taken_or_answered, parts, room, event, text, work)
     return await _correct_or_answer(tx, parts, room, event, text, work)
 
 
@@ -53,23 +50,23 @@ async def _correct_or_answer(
 ) -> Then | None:
     if room.chat.private and (turn := await _corrected_turn(tx, room, event, work)):
         return partial(correction.correct, parts, room, _said(room, event, turn, text, work), work)
-    return await _go_on(tx, parts, room, event, text, work)
+    return await _reply(tx, parts, room, event, text, work)
 
 
-async def _go_on(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> Then | None:
+async def _reply(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> Then | None:
     begun = await _begin(tx, parts, room, event, text, work)
     return partial(parts.converse.go_on, begun) if begun else None
 
 
-async def _example(parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> None:
-    """Take words for the reply that was asked for; where they cannot be that any more, for a message.
+async def _taken_or_answered(parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> None:
+    """Take a thumb for a vote and words for the reply that was asked for; what is neither is a message.
 
-    In a transaction of its own, since it holds what the person allows before anything else.
+    In a transaction of its own: it holds the person first, as everybody does who holds votes or answers to a consent.
     """
     then: Then | None = None
     async with parts.store.begin() as tx:
         room = await held(tx, room)
-        if room.chat.awaiting and await correction.written_example(tx, parts, room, room.chat.awaiting, text):
+        if await _voted(tx, room, event, text) or await _exemplified(tx, parts, room, event, text):
             await work.done(tx)
         else:
             then = await _correct_or_answer(tx, parts, room, event, text, work)
@@ -78,33 +75,35 @@ async def _example(parts: Parts, room: Room, event: MessageEvent, text: str, wor
         await then()
 
 
+async def _voted(tx: Tx, room: Room, event: MessageEvent, text: str) -> bool:
+    thumb = _thumb(text)
+    turn = await _thumbed(tx, room, event) if thumb else None
+    if not thumb or turn is None:
+        return False
+    if voting.votable(room, turn):
+        await voting.vote(tx, room, turn, thumb, "words")
+    else:
+        await room.tell(tx, room.say("vote_without_reply"))
+    return True
+
+
+async def _exemplified(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str) -> bool:
+    waiting = room.chat.awaiting
+    if waiting is None or waiting.kind not in EXAMPLES or await _replied_to(tx, room, event):
+        return False
+    return await correction.written_example(tx, parts, room, waiting, text)
+
+
+def _thumb(text: str) -> int | None:
+    return THUMBS.get(text.strip().rstrip("\ufe0f🏻🏼🏽🏾🏿"))
+
+
 async def _greet(tx: Tx, parts: Parts, room: Room) -> None:
     """Say who this is and ask for consent, once, at the first word of a person."""
     if not room.first_time or not await people.set_asked_consent(tx, room.person_id):
         return
     await commands.welcome(tx, parts, room)
     await room.tell(tx, consent.notice(parts, room))
-
-
-async def _thumb(parts: Parts, room: Room, event: MessageEvent, value: int, work: Work) -> None:
-    """Take a bare thumb for a vote; where there is nothing to vote on, say so or answer it like any message.
-
-    In a transaction of its own, since a vote comes before the chat for everybody who holds both.
-    """
-    then: Then | None = None
-    async with parts.store.begin() as tx:
-        turn = await _thumbed(tx, room, event)
-        if turn is None:
-            then = await _correct_or_answer(tx, parts, room, event, storable(event.text), work)
-        elif voting.votable(room, turn):
-            await voting.vote(tx, room, turn, value, "words")
-        else:
-            await room.tell(tx, room.say("vote_without_reply"))
-        if turn:
-            await work.done(tx)
-    parts.due.set()
-    if then:
-        await then()
 
 
 def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | None:

@@ -390,7 +390,10 @@ async def test_a_heart_takes_no_vote_back_that_was_given_by_button(
     ann.react(reply)
     ann.say("and go on")
     await until(telegram_server, ann, "You said: and go on")
-    assert await telegram.rows("select 1 from inbox where state not in ('done')") == []
+    # Reactions have a lane of their own; only when everything is handled does the vote that is left say something.
+    async with asyncio.timeout(10):
+        while await telegram.rows("select 1 from inbox where state <> 'done'"):
+            await asyncio.sleep(0.05)
     assert [v["value"] for v in await telegram.rows("select value from votes")] == [1]
 
 

@@ -1,0 +1,163 @@
+"""One reply as the model writes it: streamed, shown on the way, waited for while its server starts, stopped when asked.
+
+Stores nothing; what came of it is the `Outcome`.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.domain.messages import text as say
+from app.domain.prompt import ChatMessage
+from app.domain.text import is_blank, without_thinking
+from app.domain.turn import Outcome
+from app.errors import ModelAwayError, StoreUnavailableError
+from app.failpoints import reach
+from app.ports import Completion, Model, Sampling
+from app.services.live import LiveView
+from app.services.stream import Item, Streams
+from app.store import Store, turns
+from app.telemetry import Log
+
+log = Log(__name__)
+STOP_LOOK_S = 1.0
+MODEL_AGAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be written, by which model, and where it is shown.
+
+    `learnable` says whether the reply may be learnt from once all of it is known.
+    """
+
+    turn_id: UUID
+    chat_id: UUID
+    language: str
+    model: str
+    messages: Sequence[ChatMessage]
+    sampling: Sampling
+    salt: str
+    learnable: bool
+
+
+class Writer:
+    """Has replies written. One instance per gateway."""
+
+    def __init__(self, store: Store, model: Model, streams: Streams, wait_s: float) -> None:
+        """Take the model and how many seconds a message waits for a model server that takes no connections."""
+        self._store = store
+        self._model = model
+        self._streams = streams
+        self._wait_s = wait_s
+
+    async def write(self, asked: Asked, view: LiveView, stop: asyncio.Event) -> Outcome:
+        """Stream the reply; for a model server that takes no connections, as at its start, the message waits.
+
+        Raises:
+            ModelError: it stayed away too long, or failed in any other way.
+        """
+        started = time.monotonic()
+        while True:
+            try:
+                return await self._stream(asked, view, stop)
+            except ModelAwayError:
+                if time.monotonic() - started >= self._wait_s:
+                    raise
+            self._show(asked, view, say(asked.language, "model_not_ready"))
+            try:
+                async with asyncio.timeout(MODEL_AGAIN_S):
+                    await stop.wait()
+            except TimeoutError:
+                await self._look_for_stop(asked.turn_id, stop)
+            if stop.is_set():
+                return Outcome("stopped", "", duration_ms=_ms_since(started))
+
+    async def _stream(self, asked: Asked, view: LiveView, stop: asyncio.Event) -> Outcome:
+        started = time.monotonic()
+        first_ms: float | None = None
+        text = ""
+        completion: Completion | None = None
+        # Closed at once and not when it is collected: the model server writes on as long as somebody listens.
+        async with (
+            aclosing(self._model.stream(asked.model, asked.messages, asked.sampling, salt=asked.salt)) as stream,
+            self._until_stopped(asked.turn_id, stop),
+        ):
+            async for delta in stream:
+                if delta.completion is not None:
+                    completion = delta.completion
+                    break
+                first_ms = first_ms or _ms_since(started)
+                text += delta.text
+                reach("converse:streaming")
+                self._show(asked, view, without_thinking(text))
+        if completion is None:
+            duration_ms = _ms_since(started)
+            return Outcome("stopped", without_thinking(text), first_token_ms=first_ms, duration_ms=duration_ms)
+        return _outcome(asked, completion, first_ms, _ms_since(started))
+
+    def _show(self, asked: Asked, view: LiveView, text: str) -> None:
+        view.show(text)
+        self._streams.publish(asked.chat_id, Item(asked.turn_id, text))
+
+    @asynccontextmanager
+    async def _until_stopped(self, turn_id: UUID, stop: asyncio.Event) -> AsyncIterator[None]:
+        """Run the body until somebody asks to stop this reply, here or at another gateway; then leave it where it waits."""
+        body = asyncio.timeout(None)
+
+        async def watch() -> None:
+            while not stop.is_set():
+                try:
+                    async with asyncio.timeout(STOP_LOOK_S):
+                        await stop.wait()
+                except TimeoutError:
+                    await self._look_for_stop(turn_id, stop)
+            body.reschedule(asyncio.get_running_loop().time())
+
+        try:
+            async with body:
+                watching = asyncio.create_task(watch())
+                try:
+                    yield
+                finally:
+                    watching.cancel()
+                    await asyncio.wait([watching])
+                    if not watching.cancelled() and (broken := watching.exception()):
+                        log.failure("turn:stop:unwatched", broken, turn=turn_id)
+        except TimeoutError:
+            if not body.expired():
+                raise
+
+    async def _look_for_stop(self, turn_id: UUID, stop: asyncio.Event) -> None:
+        try:
+            async with self._store.single() as tx:
+                if await turns.stop_requested(tx, turn_id):
+                    stop.set()
+        except StoreUnavailableError:
+            return  # the next look tells
+
+
+def _outcome(asked: Asked, completion: Completion, first_ms: float | None, duration_ms: float) -> Outcome:
+    text = without_thinking(completion.text)
+    if is_blank(text):
+        return Outcome(
+            "failed", None, completion.finish_reason, "empty", first_token_ms=first_ms, duration_ms=duration_ms
+        )
+    return Outcome(
+        state="done",
+        reply_text=text,
+        finish_reason=completion.finish_reason,
+        prompt_token_ids=completion.prompt_token_ids,
+        response_token_ids=completion.token_ids,
+        response_logprobs=completion.logprobs,
+        first_token_ms=first_ms,
+        duration_ms=duration_ms,
+        learnable=asked.learnable and bool(completion.token_ids) and bool(completion.prompt_token_ids),
+    )
+
+
+def _ms_since(started: float) -> float:
+    return (time.monotonic() - started) * 1000
