@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import Integer, Update, bindparam, case, func, select, text, update
+from sqlalchemy import Integer, bindparam, case, func, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
 
 from app.domain.event import ChatAddress
@@ -187,43 +187,40 @@ async def claim(tx: Tx, owner: str, limit: int, bots: Collection[UUID]) -> list[
 
 async def sent(tx: Tx, row: Due, provider_message_id: str) -> bool:
     """Record what the platform has now; a content that changed meanwhile stays due. False when the claim was lost."""
-    values = {"row": row.id, "lease": row.lease_until, "message_id": provider_message_id, "shown": row.version}
+    values = _claim_of(row) | {"message_id": provider_message_id, "shown": row.version}
     return (await tx.execute(_SENT, values)).rowcount == 1
 
 
+_HELD = update(outbox).where(outbox.c.id == bindparam("row"), outbox.c.lease_until == bindparam("lease"))
 _SHOWN = bindparam("shown", type_=Integer)
-_SENT = (
-    update(outbox)
-    .where(outbox.c.id == bindparam("row"), outbox.c.lease_until == bindparam("lease"))
-    .values(
-        provider_message_id=bindparam("message_id"),
-        sent_version=_SHOWN,
-        sent_at=func.now(),
-        attempts=0,
-        error=None,
-        state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
-    )
+_SENT = _HELD.values(
+    provider_message_id=bindparam("message_id"),
+    sent_version=_SHOWN,
+    sent_at=func.now(),
+    attempts=0,
+    error=None,
+    state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
 )
 
 
 async def retry(tx: Tx, row: Due, delay_s: float, error: str) -> None:
     """Try again later; the chat's later parts wait for this one."""
-    await tx.execute(_held(row).values(_later(delay_s, error)))
+    await tx.execute(_HELD.values(_later(delay_s, error)), _claim_of(row))
 
 
 async def put_back(tx: Tx, row: Due, delay_s: float, error: str) -> None:
     """Give a part back that the platform did not look at; this was no try."""
-    await tx.execute(_held(row).values(_later(delay_s, error) | {"attempts": outbox.c.attempts - 1}))
+    await tx.execute(_HELD.values(_later(delay_s, error) | {"attempts": outbox.c.attempts - 1}), _claim_of(row))
 
 
 async def fail(tx: Tx, row: Due, error: str) -> None:
     """Give a part up, with the reason that the panel shows; a content that changed meanwhile is tried in its turn."""
     state = case((outbox.c.version == row.version, "failed"), else_="due")
-    await tx.execute(_held(row).values(state=state, error=error, lease_until=None))
+    await tx.execute(_HELD.values(state=state, error=error, lease_until=None), _claim_of(row))
 
 
-def _held(row: Due) -> Update:
-    return update(outbox).where(outbox.c.id == row.id, outbox.c.lease_until == row.lease_until)
+def _claim_of(row: Due) -> dict[str, object]:
+    return {"row": row.id, "lease": row.lease_until}
 
 
 def _later(delay_s: float, error: str) -> dict[str, object]:
