@@ -91,7 +91,9 @@ class Store:
 
     @asynccontextmanager
     async def single(self) -> AsyncIterator[Tx]:
-        """Open a connection for one statement, which is a transaction by itself: one round trip instead of three.
+        """Open a connection on which each statement is a transaction by itself: for one, or for reads of which each stands alone.
+
+        Two round trips fewer than `begin`.
 
         Raises:
             RuntimeError: as `begin`; `StoreFullError`, `StoreUnavailableError` too.

@@ -190,8 +190,11 @@ _CHAT = _chat_made_or_known()
 
 async def chat(tx: Tx, chat_id: UUID) -> Chat | None:
     """Return a chat by its id."""
-    row = (await tx.execute(select(t.chats).where(t.chats.c.id == chat_id))).one_or_none()
+    row = (await tx.execute(_CHAT_OF_ID, {"chat": chat_id})).one_or_none()
     return _chat(row) if row else None
+
+
+_CHAT_OF_ID = select(t.chats).where(t.chats.c.id == bindparam("chat"))
 
 
 async def set_awaiting(tx: Tx, chat_id: UUID, awaiting: Awaiting | None) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, and_, func, or_, select, text
+from sqlalchemy import CompoundSelect, DateTime, RowMapping, Select, Uuid, and_, bindparam, func, or_, select, text
 
 from app.domain.outgoing import Content, ContentDocument
 from app.store.engine import Tx
@@ -104,82 +104,32 @@ class Training:
 
 async def conversation(tx: Tx, visitor: Visitor, number: int | None = None) -> Conversation:
     """Return the conversation `number` (the newest by default); empty when there is none of that number."""
-    query = (
-        select(sessions.c.id, sessions.c.ended_at)
-        .where(sessions.c.chat_id == visitor.chat_id)
-        .order_by(sessions.c.number)
-    )
-    known = (await tx.execute(query)).all()
+    known = (await tx.execute(_SESSIONS, {"chat": visitor.chat_id})).all()
     current = 1 + sum(1 for s in known if s.ended_at is not None)
     number = current if number is None else number
     if not 1 <= number <= current:
         return Conversation(number, current)
     session_id = known[number - 1].id if number <= len(known) else None
-    opened = known[number - 2].ended_at if number > 1 else None
-    closed = known[number - 1].ended_at if session_id else None
-    own = turns.c.session_id == session_id
+    shown = {
+        "chat": visitor.chat_id,
+        "person": visitor.person_id,
+        "session": session_id,
+        "opened": known[number - 2].ended_at if number > 1 else None,
+        "closed": known[number - 1].ended_at if session_id else None,
+    }
     return Conversation(
         number,
         current,
-        await _turns(tx, visitor, own) if session_id else (),
-        await _parts(tx, visitor, or_(own, _loose(opened, closed)) if session_id else _loose(opened, closed)),
-        await _words(tx, visitor, own) if session_id else (),
+        [_turn(row) for row in (await tx.execute(_TURNS, shown)).mappings()] if session_id else (),
+        [_part(row) for row in (await tx.execute(_PARTS, shown)).mappings()],
+        [WordsView(r.turn_id, r.text, r.created_at) for r in await tx.execute(_WORDS, shown)] if session_id else (),
     )
-
-
-def _loose(opened: datetime | None, closed: datetime | None) -> ColumnElement[bool]:
-    """Return the condition for notices without a turn between two ends of sessions."""
-    within: list[ColumnElement[bool]] = [outbox.c.turn_id.is_(None)]
-    if opened:
-        within.append(outbox.c.created_at >= opened)
-    if closed:
-        within.append(outbox.c.created_at < closed)
-    return and_(*within)
-
-
-async def _turns(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> list[TurnView]:
-    query = (
-        select(
-            turns.c.id,
-            turns.c.number,
-            turns.c.state,
-            turns.c.created_at.label("at"),
-            turns.c.user_text,
-            turns.c.user_message_id,
-            turns.c.sibling_of,
-            func.coalesce(votes.c.value, 0).label("vote"),
-            checkpoints.c.name.label("checkpoint"),
-            checkpoints.c.scope.label("checkpoint_scope"),
-            turns.c.base_id,
-            turns.c.memory_version,
-            turns.c.memory_used,
-            turns.c.finish_reason,
-            turns.c.failure,
-            turns.c.first_token_ms,
-            turns.c.duration_ms,
-        )
-        .outerjoin_from(turns, checkpoints, turns.c.checkpoint_id == checkpoints.c.id)
-        .outerjoin(votes, (votes.c.turn_id == turns.c.id) & (votes.c.person_id == visitor.person_id))
-        .where(turns.c.chat_id == visitor.chat_id, condition)
-        .order_by(turns.c.number)
-    )
-    return [_turn(row) for row in (await tx.execute(query)).mappings()]
 
 
 def _turn(row: RowMapping) -> TurnView:
     values = dict(row)
     used = cast("dict[str, list[str]]", values.pop("memory_used"))
     return TurnView(memory_used=len(used.get("ids", ())), **values)  # none yet where nothing was generated
-
-
-async def _parts(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> list[PartView]:
-    query = (
-        select(outbox)
-        .outerjoin_from(outbox, turns, outbox.c.turn_id == turns.c.id)
-        .where(outbox.c.chat_id == visitor.chat_id, outbox.c.state != "withdrawn", condition)
-        .order_by(outbox.c.id)
-    )
-    return [_part(row) for row in (await tx.execute(query)).mappings()]
 
 
 def _part(row: RowMapping) -> PartView:
@@ -189,21 +139,72 @@ def _part(row: RowMapping) -> PartView:
     )
 
 
-async def _words(tx: Tx, visitor: Visitor, condition: ColumnElement[bool]) -> list[WordsView]:
+# An open page reads all this at every change: put together once.
+_CHAT, _PERSON, _SESSION = (bindparam(name, type_=Uuid) for name in ("chat", "person", "session"))
+_SESSIONS = select(sessions.c.id, sessions.c.ended_at).where(sessions.c.chat_id == _CHAT).order_by(sessions.c.number)
+_TURNS = (
+    select(
+        turns.c.id,
+        turns.c.number,
+        turns.c.state,
+        turns.c.created_at.label("at"),
+        turns.c.user_text,
+        turns.c.user_message_id,
+        turns.c.sibling_of,
+        func.coalesce(votes.c.value, 0).label("vote"),
+        checkpoints.c.name.label("checkpoint"),
+        checkpoints.c.scope.label("checkpoint_scope"),
+        turns.c.base_id,
+        turns.c.memory_version,
+        turns.c.memory_used,
+        turns.c.finish_reason,
+        turns.c.failure,
+        turns.c.first_token_ms,
+        turns.c.duration_ms,
+    )
+    .outerjoin_from(turns, checkpoints, turns.c.checkpoint_id == checkpoints.c.id)
+    .outerjoin(votes, (votes.c.turn_id == turns.c.id) & (votes.c.person_id == _PERSON))
+    .where(turns.c.chat_id == _CHAT, turns.c.session_id == _SESSION)
+    .order_by(turns.c.number)
+)
+
+
+def _parts() -> Select[tuple[object, ...]]:
+    opened, closed = (
+        bindparam("opened", type_=DateTime(timezone=True)),
+        bindparam("closed", type_=DateTime(timezone=True)),
+    )
+    # Notices without a turn between two ends of sessions.
+    loose = and_(
+        outbox.c.turn_id.is_(None),
+        opened.is_(None) | (outbox.c.created_at >= opened),
+        closed.is_(None) | (outbox.c.created_at < closed),
+    )
+    return (
+        select(outbox)
+        .outerjoin_from(outbox, turns, outbox.c.turn_id == turns.c.id)
+        .where(outbox.c.chat_id == _CHAT, outbox.c.state != "withdrawn", (turns.c.session_id == _SESSION) | loose)
+        .order_by(outbox.c.id)
+    )
+
+
+def _words() -> CompoundSelect[tuple[UUID, str, datetime]]:
     said = (
         select(feedback.c.turn_id, feedback.c.text, feedback.c.created_at)
         .join_from(feedback, turns, feedback.c.turn_id == turns.c.id)
-        .where(turns.c.chat_id == visitor.chat_id, feedback.c.person_id == visitor.person_id, condition)
+        .where(turns.c.chat_id == _CHAT, feedback.c.person_id == _PERSON, turns.c.session_id == _SESSION)
         .where(feedback.c.text.is_not(None), feedback.c.kind.in_(("correction", "rewrite", "reason")))
     )
     written = (
         select(examples.c.turn_id, examples.c.good, examples.c.created_at)
         .join_from(examples, turns, examples.c.turn_id == turns.c.id)
-        .where(turns.c.chat_id == visitor.chat_id, examples.c.person_id == visitor.person_id, condition)
+        .where(turns.c.chat_id == _CHAT, examples.c.person_id == _PERSON, turns.c.session_id == _SESSION)
         .where(examples.c.source == "written")
     )
-    rows = [*(await tx.execute(said)), *(await tx.execute(written))]
-    return sorted((WordsView(turn_id, words, at) for turn_id, words, at in rows), key=lambda view: view.at)
+    return said.union_all(written).order_by("created_at")
+
+
+_PARTS, _WORDS = _parts(), _words()
 
 
 async def file_part(tx: Tx, visitor: Visitor, part_id: int) -> Content | None:
@@ -228,7 +229,10 @@ _WORKING = """exists (
 
 async def working(tx: Tx, visitor: Visitor) -> bool:
     """Whether something the visitor sent is being handled at this moment."""
-    return bool(await tx.scalar(text(f"select {_WORKING}"), {"lane": _lane(visitor), "short": SHORT_S}))
+    return bool(await tx.scalar(_IS_WORKING, {"lane": _lane(visitor), "short": SHORT_S}))
+
+
+_IS_WORKING = text(f"select {_WORKING}")
 
 
 async def fingerprint(tx: Tx, visitor: Visitor) -> str:

@@ -147,7 +147,7 @@ class Feed:
         """Look at the database; False when the visitor's cookie is worthless."""
         visitor = self._visitor
         try:
-            async with self._context.store.begin() as tx:
+            async with self._context.store.single() as tx:
                 known = await webchat.find(tx, visitor.bot_id, visitor.account_external_id)
                 seen = await webchat_read.fingerprint(tx, visitor)
                 words = "" if known else await webchat_read.last_words(tx, visitor)

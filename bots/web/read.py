@@ -34,7 +34,7 @@ async def messages(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
     visitor = await context.visitor(request)
     number, after = _number(request, "conversation"), _number(request, "after") or 0
-    async with context.store.begin() as tx:
+    async with context.store.single() as tx:
         shown = await webchat_read.conversation(tx, visitor, number)
         working = await webchat_read.working(tx, visitor)
         chat = await people.chat(tx, visitor.chat_id)
