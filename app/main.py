@@ -43,6 +43,7 @@ from app.services.intake import Intake
 from app.services.judging import Judge
 from app.services.lanes import LaneRunner
 from app.services.remember import Rewriter
+from app.services.stops import Stops
 from app.services.stream import Streams
 from app.store import Store, people
 from app.store.owners import release_dead
@@ -164,7 +165,10 @@ async def build(settings: Settings) -> Gateway:
     model = _model(settings)
     judge = _judge_client(settings)
     acts = Acts(store, settings)
-    dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, acts, streams, due), channels)
+    stops = Stops(store)
+    base = served_base(profile(settings.model), settings.model_dir)
+    converse = Converse(store, model, base, streams, stops, settings, learning_of(settings), due)
+    dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, acts, converse, due), channels)
     wake = relay(store)
     parts = GatewayParts(store, model, wake, telegram, whatsapp)
     started = Started()
@@ -178,7 +182,7 @@ async def build(settings: Settings) -> Gateway:
         store=store,
         lanes=LaneRunner(store, dialogue.handle, owner, arrived),
         deliverer=Deliverer(store, channels, owner, due),
-        loops=(wake.run(), keep_house(store, settings)),
+        loops=(wake.run(), stops.run(), keep_house(store, settings)),
         telegram=telegram,
         whatsapp=whatsapp,
         closing=(model.close(), *([judge.close()] if judge else []), intake_store.close(), store.close()),
@@ -201,16 +205,15 @@ def _dialogue_parts(
     model: VllmClient,
     judge: JudgeClient | None,
     acts: Acts,
-    streams: Streams,
+    converse: Converse,
     due: asyncio.Event,
 ) -> Parts:
     chosen = profile(settings.model)
-    base = served_base(chosen, settings.model_dir)
     return Parts(
         store=store,
         settings=settings,
-        converse=Converse(store, model, base, streams, settings, learning_of(settings), due),
-        rewriter=Rewriter(model, base.name, settings.max_reply_tokens),
+        converse=converse,
+        rewriter=Rewriter(model, chosen.key, settings.max_reply_tokens),
         judge=Judge(judge) if judge else None,
         leaving=acts,
         live_release=live_release,

@@ -35,6 +35,7 @@ from app.ports import Channel, Model, Sampling
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
+from app.services.stops import Stops
 from app.services.stream import Item, Streams
 from app.services.writing import Asked, Writer
 from app.store import Store, Tx, memory, outbox, turns
@@ -119,6 +120,7 @@ class Converse:
         model: Model,
         base: Base,
         streams: Streams,
+        stops: Stops,
         settings: Settings,
         learning: Learning,
         due: asyncio.Event,
@@ -130,18 +132,19 @@ class Converse:
             model: the model server.
             base: the base that it serves.
             streams: where the reply is shown while it is written.
+            stops: who asks that it stops.
             settings: limits.
             learning: routes, graduation and news of releases.
             due: set when something is to be delivered.
         """
         self._store = store
-        self._writer = Writer(store, model, streams, settings.model_wait_s)
+        self._writer = Writer(model, streams, settings.model_wait_s)
         self._base = base
         self._streams = streams
         self._settings = settings
         self._learning = learning
         self._due = due
-        self._stops: dict[UUID, asyncio.Event] = {}
+        self._stops = stops
 
     async def begin(self, tx: Tx, request: Request, work: Work) -> Begun | None:
         """Make the turn of a message in `tx`; give it to `go_on` once that is committed. None: it was answered before."""
@@ -167,19 +170,18 @@ class Converse:
             self._due.set()
         self._streams.publish(request.chat.id, Item(turn.id))
         view = LiveView(request.channel, request.chat.address, lambda: self._placeholder(turn.id))
-        stop = self._stops[turn.id] = asyncio.Event()
         try:
-            outcome, plan = await self._generate(request, turn, plan, view, stop)
+            with self._stops.of(turn.id) as stop:
+                outcome, plan = await self._generate(request, turn, plan, view, stop)
         finally:
-            self._stops.pop(turn.id, None)  # a second try may have had it meanwhile
             await view.finish()
         await self._finish(request, turn, plan, outcome, work)
 
     async def stop(self, tx: Tx, chat_id: UUID) -> bool:
         """Stop the reply that is being written in a chat, wherever it is written; False when there is none."""
         turn_id = await turns.request_stop(tx, chat_id)
-        if turn_id in self._stops:
-            self._stops[turn_id].set()
+        if turn_id:
+            self._stops.ask(turn_id)
         return turn_id is not None
 
     async def _route(self, tx: Tx, request: Request) -> Route | None:

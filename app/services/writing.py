@@ -6,7 +6,7 @@ Stores nothing; what came of it is the `Outcome`.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -14,16 +14,12 @@ from app.domain.messages import text as say
 from app.domain.prompt import ChatMessage
 from app.domain.text import is_blank, without_thinking
 from app.domain.turn import Outcome
-from app.errors import ModelAwayError, StoreUnavailableError
+from app.errors import ModelAwayError
 from app.failpoints import reach
 from app.ports import Completion, Model, Sampling
 from app.services.live import LiveView
 from app.services.stream import Item, Streams
-from app.store import Store, turns
-from app.telemetry import Log
 
-log = Log(__name__)
-STOP_LOOK_S = 1.0
 MODEL_AGAIN_S = 1.0
 
 
@@ -47,9 +43,8 @@ class Asked:
 class Writer:
     """Has replies written. One instance per gateway."""
 
-    def __init__(self, store: Store, model: Model, streams: Streams, wait_s: float) -> None:
+    def __init__(self, model: Model, streams: Streams, wait_s: float) -> None:
         """Take the model and how many seconds a message waits for a model server that takes no connections."""
-        self._store = store
         self._model = model
         self._streams = streams
         self._wait_s = wait_s
@@ -68,11 +63,9 @@ class Writer:
                 if time.monotonic() - started >= self._wait_s:
                     raise
             self._show(asked, view, say(asked.language, "model_not_ready"))
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(MODEL_AGAIN_S):
                     await stop.wait()
-            except TimeoutError:
-                await self._look_for_stop(asked.turn_id, stop)
             if stop.is_set():
                 return Outcome("stopped", "", duration_ms=_ms_since(started))
 
@@ -84,7 +77,7 @@ class Writer:
         # Closed at once and not when it is collected: the model server writes on as long as somebody listens.
         async with (
             aclosing(self._model.stream(asked.model, asked.messages, asked.sampling, salt=asked.salt)) as stream,
-            self._until_stopped(asked.turn_id, stop),
+            _until(stop),
         ):
             async for delta in stream:
                 if delta.completion is not None:
@@ -103,41 +96,27 @@ class Writer:
         view.show(text)
         self._streams.publish(asked.chat_id, Item(asked.turn_id, text))
 
-    @asynccontextmanager
-    async def _until_stopped(self, turn_id: UUID, stop: asyncio.Event) -> AsyncIterator[None]:
-        """Run the body until somebody asks to stop this reply, here or at another gateway; then leave it where it waits."""
-        body = asyncio.timeout(None)
 
-        async def watch() -> None:
-            while not stop.is_set():
-                try:
-                    async with asyncio.timeout(STOP_LOOK_S):
-                        await stop.wait()
-                except TimeoutError:
-                    await self._look_for_stop(turn_id, stop)
-            body.reschedule(asyncio.get_running_loop().time())
+@asynccontextmanager
+async def _until(stop: asyncio.Event) -> AsyncIterator[None]:
+    """Run the body until somebody asks to stop; then leave it where it waits."""
+    body = asyncio.timeout(None)
 
-        try:
-            async with body:
-                watching = asyncio.create_task(watch())
-                try:
-                    yield
-                finally:
-                    watching.cancel()
-                    await asyncio.wait([watching])
-                    if not watching.cancelled() and (broken := watching.exception()):
-                        log.failure("turn:stop:unwatched", broken, turn=turn_id)
-        except TimeoutError:
-            if not body.expired():
-                raise
+    async def watch() -> None:
+        await stop.wait()
+        body.reschedule(asyncio.get_running_loop().time())
 
-    async def _look_for_stop(self, turn_id: UUID, stop: asyncio.Event) -> None:
-        try:
-            async with self._store.single() as tx:
-                if await turns.stop_requested(tx, turn_id):
-                    stop.set()
-        except StoreUnavailableError:
-            return  # the next look tells
+    try:
+        async with body:
+            watching = asyncio.create_task(watch())
+            try:
+                yield
+            finally:
+                watching.cancel()
+                await asyncio.wait([watching])
+    except TimeoutError:
+        if not body.expired():
+            raise
 
 
 def _outcome(asked: Asked, completion: Completion, first_ms: float | None, duration_ms: float) -> Outcome:

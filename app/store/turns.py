@@ -3,11 +3,11 @@
 Statements that every message runs are put together once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Uuid, bindparam, func, literal, select, text, update
+from sqlalchemy import ARRAY, Row, Select, Uuid, any_, bindparam, func, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.consent import Purpose
@@ -111,9 +111,14 @@ async def request_stop(tx: Tx, chat_id: UUID) -> UUID | None:
     return found[0] if found else None
 
 
-async def stop_requested(tx: Tx, turn_id: UUID) -> bool:
-    """Whether somebody asked to stop this reply."""
-    return bool(await tx.scalar(select(turns.c.stop_requested).where(turns.c.id == turn_id)))
+async def stop_requested(tx: Tx, turn_ids: Iterable[UUID]) -> Sequence[UUID]:
+    """Return those of the turns whose reply somebody asked to stop."""
+    return list(await tx.scalars(_STOP_REQUESTED, {"turns": list(turn_ids)}))
+
+
+_STOP_REQUESTED = select(turns.c.id).where(
+    turns.c.id == any_(bindparam("turns", type_=ARRAY(Uuid))), turns.c.stop_requested
+)
 
 
 async def history(tx: Tx, session_id: UUID, before: UUID | None = None) -> Sequence[PastTurn]:

@@ -131,6 +131,7 @@ class Feed:
             for item in _newest(items):
                 await self._write_item(item)
             if any(item.turn_id is None for item in items):
+                # What it changed is told by the look at the database: once, when all of it is there.
                 self._happened.set()
             if any(item.text for item in items):
                 await asyncio.sleep(PACE_S)
@@ -140,8 +141,6 @@ class Feed:
             await self._event("live", turn=short_id(item.turn_id), text=item.text)
         elif item.text:
             await self._event("note", text=item.text)
-        else:
-            await self._event("changed")
 
     async def _poll(self) -> bool:
         """Look at the database; False when the visitor's cookie is worthless."""
