@@ -1,7 +1,7 @@
 """The turn: from a stored message to a stored reply. Person → consents → memory → release → prompt → model → outbox.
 
-    begin (turn + placeholder, with what resolved the message: one commit) → go_on: stream → finish (reply, parts, uses
-    of memory, end of the update: one commit)
+    begin (turn + placeholder, with what resolved the message: one commit; the model is asked beside it) → go_on: stream →
+    finish (reply, parts, uses of memory, end of the update: one commit)
 
 A crash in between leaves an open turn and its placeholder; the update is claimed again and the same turn goes on.
 What is stored with a reply is what made it (invariant I2).
@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -32,6 +33,7 @@ from app.errors import (
 )
 from app.failpoints import reach
 from app.ports import Channel, Model, Sampling
+from app.services.ahead import Ahead
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
@@ -109,6 +111,8 @@ class Begun:
     work: Work
     shown: bool
     """Whether a message that says so is on its way."""
+    asked: Asked
+    ahead: Ahead
 
 
 class Converse:
@@ -155,13 +159,16 @@ class Converse:
             await work.done(tx)
             return None
         plan = await self._plan(tx, request, known, route)
+        new = _new(request, work)
+        asked = self._asked(request, known.id if known else new.id, plan)
+        ahead = await work.beside.enter_async_context(aclosing(Ahead(self._writer.ask(asked))))
         if known:
             await turns.begin_again(tx, known, plan.made_by)
-        turn = known or await turns.begin(tx, _new(request, work), plan.made_by)
+        turn = known or await turns.begin(tx, new, plan.made_by)
         shown = bool(request.channel.capabilities.live_edit_s)
         if shown and not (known and await outbox.last_part(tx, turn.id)):
             await outbox.put_part(tx, request.chat.id, turn.id, 0, Content(say(request.language, "thinking")))
-        return Begun(request, turn, plan, work, shown)
+        return Begun(request, turn, plan, work, shown, asked, ahead)
 
     async def go_on(self, begun: Begun) -> None:
         """Answer a turn that was begun, to its end; the update ends in the same commit as the reply."""
@@ -172,7 +179,7 @@ class Converse:
         view = LiveView(request.channel, request.chat.address, lambda: self._placeholder(turn.id))
         try:
             with self._stops.of(turn.id) as stop:
-                outcome, plan = await self._generate(request, turn, plan, view, stop)
+                outcome, plan = await self._generate(begun, view, stop)
         finally:
             await view.finish()
         await self._finish(request, turn, plan, outcome, work)
@@ -218,12 +225,11 @@ class Converse:
     def _sampling(self) -> Sampling:
         return Sampling(temperature=TEMPERATURE, max_tokens=self._settings.max_reply_tokens)
 
-    async def _generate(
-        self, request: Request, turn: Turn, plan: Plan, view: LiveView, stop: asyncio.Event
-    ) -> tuple[Outcome, Plan]:
+    async def _generate(self, begun: Begun, view: LiveView, stop: asyncio.Event) -> tuple[Outcome, Plan]:
+        request, turn, plan = begun.request, begun.turn, begun.plan
         started = time.monotonic()
         try:
-            return await self._writer.write(self._asked(request, turn, plan), view, stop), plan
+            return await self._writer.write(begun.asked, view, stop, begun.ahead), plan
         except AdapterUnknownError:
             # The server lost the adapter (a restart): this turn falls back to the base with the whole memory.
             log.warning("turn:adapter:missing", turn=turn.id, checkpoint=plan.made_by.checkpoint_id)
@@ -231,16 +237,16 @@ class Converse:
                 async with self._store.begin() as tx:
                     plan = await self._plan(tx, request, turn, None)
                     await turns.begin_again(tx, turn, plan.made_by)
-                return await self._writer.write(self._asked(request, turn, plan), view, stop), plan
+                return await self._writer.write(self._asked(request, turn.id, plan), view, stop), plan
             except ModelError as error:
                 return _failed(error, started), plan
         except ModelError as error:
             log.warning("turn:model:failed", turn=turn.id, kind=type(error).__name__)
             return _failed(error, started), plan
 
-    def _asked(self, request: Request, turn: Turn, plan: Plan) -> Asked:
+    def _asked(self, request: Request, turn_id: UUID, plan: Plan) -> Asked:
         return Asked(
-            turn_id=turn.id,
+            turn_id=turn_id,
             chat_id=request.chat.id,
             language=request.language,
             model=plan.route.adapter if plan.route else self._base.name,

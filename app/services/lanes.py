@@ -10,6 +10,7 @@ stored ──claim──► claimed ──handler──► done | refused | quar
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 
 from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreFullError, StoreUnavailableError
 from app.failpoints import reach
@@ -43,6 +44,8 @@ class Work:
         self.claimed = claimed
         self.owner = owner
         self.finished = False
+        self.beside = AsyncExitStack()
+        """What runs beside its transactions; closed once the handler is through, however it ended."""
 
     async def done(self, tx: Tx, state: str = "done", error: str | None = None) -> None:
         """End the update in the handler's own transaction, so that its effects and its end are one.
@@ -146,7 +149,8 @@ class LaneRunner:
 
     async def _work(self, work: Work) -> None:
         try:
-            await self._handler(work)
+            async with work.beside:
+                await self._handler(work)
             await self._end(work, "done")
         except LeaseLostError:
             log.warning("inbox:lease:lost", inbox=work.claimed.id)

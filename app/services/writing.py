@@ -5,7 +5,7 @@ Stores nothing; what came of it is the `Outcome`.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,7 +16,8 @@ from app.domain.text import is_blank, without_thinking
 from app.domain.turn import Outcome
 from app.errors import ModelAwayError
 from app.failpoints import reach
-from app.ports import Completion, Model, Sampling
+from app.ports import Completion, Delta, Model, Sampling
+from app.services.ahead import Ahead
 from app.services.live import LiveView
 from app.services.stream import Item, Streams
 
@@ -40,6 +41,9 @@ class Asked:
     learnable: bool
 
 
+Stream = AsyncGenerator[Delta] | Ahead
+
+
 class Writer:
     """Has replies written. One instance per gateway."""
 
@@ -49,19 +53,31 @@ class Writer:
         self._streams = streams
         self._wait_s = wait_s
 
-    async def write(self, asked: Asked, view: LiveView, stop: asyncio.Event) -> Outcome:
+    def ask(self, asked: Asked) -> AsyncGenerator[Delta]:
+        """Return the pieces of the reply; nothing is asked for before the first is awaited."""
+        return self._model.stream(asked.model, asked.messages, asked.sampling, salt=asked.salt)
+
+    async def write(self, asked: Asked, view: LiveView, stop: asyncio.Event, ahead: Ahead | None = None) -> Outcome:
         """Stream the reply; for a model server that takes no connections, as at its start, the message waits.
+
+        Args:
+            asked: what is to be written.
+            view: where it is shown.
+            stop: set when somebody asks to stop it.
+            ahead: its pieces, where they were asked for before.
 
         Raises:
             ModelError: it stayed away too long, or failed in any other way.
         """
         started = time.monotonic()
+        stream: Stream = ahead or self.ask(asked)
         while True:
             try:
-                return await self._stream(asked, view, stop)
+                return await self._take(stream, asked, view, stop)
             except ModelAwayError:
                 if time.monotonic() - started >= self._wait_s:
                     raise
+                stream = self.ask(asked)
             self._show(asked, view, say(asked.language, "model_not_ready"))
             with suppress(TimeoutError):
                 async with asyncio.timeout(MODEL_AGAIN_S):
@@ -69,16 +85,13 @@ class Writer:
             if stop.is_set():
                 return Outcome("stopped", "", duration_ms=_ms_since(started))
 
-    async def _stream(self, asked: Asked, view: LiveView, stop: asyncio.Event) -> Outcome:
-        started = time.monotonic()
+    async def _take(self, stream: Stream, asked: Asked, view: LiveView, stop: asyncio.Event) -> Outcome:
+        started = stream.since if isinstance(stream, Ahead) else time.monotonic()
         first_ms: float | None = None
         text = ""
         completion: Completion | None = None
         # Closed at once and not when it is collected: the model server writes on as long as somebody listens.
-        async with (
-            aclosing(self._model.stream(asked.model, asked.messages, asked.sampling, salt=asked.salt)) as stream,
-            _until(stop),
-        ):
+        async with aclosing(stream), _until(stop):
             async for delta in stream:
                 if delta.completion is not None:
                     completion = delta.completion

@@ -4,8 +4,8 @@ Statements that every message runs are put together once.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from uuid import UUID
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
 
 from sqlalchemy import ARRAY, Row, Select, Uuid, any_, bindparam, func, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
@@ -37,11 +37,13 @@ class NewTurn:
     message_id: str | None
     origin: Origin
     sibling_of: UUID | None = None
+    id: UUID = field(default_factory=uuid4)
 
 
 async def begin(tx: Tx, new: NewTurn, made_by: Provenance) -> Turn:
     """Return the turn of an update, made with what makes its reply, before the reply's first token."""
     values = {
+        "id": new.id,
         "inbox_id": new.inbox_id,
         "session_id": new.session_id,
         "chat_id": new.chat_id,
