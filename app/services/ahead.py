@@ -19,6 +19,10 @@ class Ahead:
         self._stream = stream
         self._first: asyncio.Task[Delta] | None = asyncio.create_task(_next(stream))
 
+    async def sent(self) -> None:
+        """Let the request leave before anything else is done."""
+        await asyncio.sleep(0)
+
     def __aiter__(self) -> "Ahead":
         return self
 

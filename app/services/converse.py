@@ -162,6 +162,7 @@ class Converse:
         new = _new(request, work)
         asked = self._asked(request, known.id if known else new.id, plan)
         ahead = await work.beside.enter_async_context(aclosing(Ahead(self._writer.ask(asked))))
+        await ahead.sent()
         if known:
             await turns.begin_again(tx, known, plan.made_by)
         turn = known or await turns.begin(tx, new, plan.made_by)

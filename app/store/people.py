@@ -8,7 +8,7 @@ import hashlib
 from dataclasses import replace
 from uuid import UUID
 
-from sqlalchemy import Row, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -30,20 +30,27 @@ async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
 
 async def identity(tx: Tx, bot_id: UUID) -> Identity | None:
     """Return the newest version of a bot's identity, or None when nobody wrote one yet."""
-    row = (await tx.execute(_IDENTITY, {"bot": bot_id})).one_or_none()
-    if row is None:
-        return None
+    row = (await tx.execute(_newest_identity(bindparam("bot")), {"bot": bot_id})).one_or_none()
+    return _identity(row) if row else None
+
+
+def _newest_identity(bot: ColumnElement[UUID]) -> Select[tuple[object, ...]]:
+    columns = [column.label(f"identity_{column.name}") for column in t.bot_identities.c]
+    newest_first = t.bot_identities.c.version.desc()
+    return select(*columns).where(t.bot_identities.c.bot_id == bot).order_by(newest_first).limit(1)
+
+
+def _identity(row: Row[tuple[object, ...]]) -> Identity:
     return Identity(
-        row.id, row.bot_id, row.version, row.name, row.system_prompt, row.contact, row.privacy_notice, row.facts
+        row.identity_id,
+        row.identity_bot_id,
+        row.identity_version,
+        row.identity_name,
+        row.identity_system_prompt,
+        row.identity_contact,
+        row.identity_privacy_notice,
+        row.identity_facts,
     )
-
-
-_IDENTITY = (
-    select(t.bot_identities)
-    .where(t.bot_identities.c.bot_id == bindparam("bot"))
-    .order_by(t.bot_identities.c.version.desc())
-    .limit(1)
-)
 
 
 async def add_identity(
@@ -172,20 +179,36 @@ async def set_asked_consent(tx: Tx, person_id: UUID) -> bool:
 
 async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> Chat:
     """Return the chat at `address`, made when it is new and locked until the transaction ends."""
+    return (await chat_and_identity(tx, bot_id, address, person_id))[0]
+
+
+async def chat_and_identity(
+    tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | None
+) -> tuple[Chat, Identity | None]:
+    """Return the chat at `address` as `chat_of` does, and the newest version of its bot's identity."""
     owner = person_id if address.kind == "private" else None
     values = {"bot_id": bot_id, "external_id": address.external_id, "thread": address.thread, "kind": address.kind}
-    return _chat((await tx.execute(_CHAT, values | {"person_id": owner})).one())
+    row = (await tx.execute(_CHAT_AND_IDENTITY, values | {"person_id": owner})).one()
+    return _chat(row), _identity(row) if row.identity_id else None
+
+
+def _chat_and_identity() -> Select[tuple[object, ...]]:
+    chat = _chat_made_or_known().cte("chat")
+    identity = _newest_identity(chat.c.bot_id).lateral("identity")
+    return select(chat, identity).select_from(chat.outerjoin(identity, true()))
 
 
 def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
-    made = insert(t.chats)
+    # Written out, because inside another statement nothing is filled in from what that is run with.
+    columns = [t.chats.c[name] for name in ("bot_id", "external_id", "thread", "kind", "person_id")]
+    made = insert(t.chats).values({column: bindparam(column.name, type_=column.type) for column in columns})
     # A chat that was left without a person (they were forgotten, or only blocked the bot) belongs to who writes in it now.
     known = {"kind": made.excluded.kind, "person_id": func.coalesce(t.chats.c.person_id, made.excluded.person_id)}
     made = made.on_conflict_do_update(index_elements=["bot_id", "external_id", "thread"], set_=known)
     return made.returning(t.chats)
 
 
-_CHAT = _chat_made_or_known()
+_CHAT_AND_IDENTITY = _chat_and_identity()
 
 
 async def chat(tx: Tx, chat_id: UUID) -> Chat | None:

@@ -65,8 +65,7 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Eve
     if known is None:
         raise SenderForgottenError
     account, person = known
-    chat = await people.chat_of(tx, bot_id, event.chat, account.person_id)
-    identity = await people.identity(tx, bot_id)
+    chat, identity = await people.chat_and_identity(tx, bot_id, event.chat, account.person_id)
     if identity is None:
         raise ConfigError("this bot has no identity; write one in the panel under Bot identity")
     if chat.awaiting and not chat.awaiting.lasts(clock.now(), parts.settings.session_idle_minutes):
