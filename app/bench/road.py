@@ -30,7 +30,7 @@ from app.embedded.parts import Home
 from app.errors import MenteeError
 
 REPLY_TOKENS = 64
-PAIRS = 12
+PAIRS = 20
 ROUNDS = 5
 CROWD = 8
 TRAINING_PAIRS = 10
