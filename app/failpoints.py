@@ -10,6 +10,7 @@ from typing import Literal
 Point = Literal[
     "intake:stored",
     "lane:claimed",
+    "converse:asked",
     "converse:streaming",
     "converse:stored",
     "press:stored",

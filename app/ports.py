@@ -141,7 +141,10 @@ class Model(Protocol):
     def stream(
         self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str
     ) -> AsyncGenerator[Delta]:
-        """Yield the reply piece by piece, the completion last; closing it ends the request. Raises the `ModelError` family."""
+        """Yield the reply piece by piece, the completion last; closing it ends the request. Raises the `ModelError` family.
+
+        It may be begun in one task and read on or closed in another, one after the other.
+        """
         ...
 
     async def complete(

@@ -33,13 +33,12 @@ from app.errors import (
 )
 from app.failpoints import reach
 from app.ports import Channel, Model, Sampling
-from app.services.ahead import Ahead
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
-from app.services.writing import Asked, Writer
+from app.services.writing import Asked, Asking, Writer
 from app.store import Store, Tx, memory, outbox, turns
 from app.telemetry import Log
 
@@ -103,7 +102,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn whose row stands once its transaction is committed, and that waits for the model."""
+    """A turn whose row stands once its transaction is committed; the model may have been asked already."""
 
     request: Request
     turn: Turn
@@ -111,8 +110,7 @@ class Begun:
     work: Work
     shown: bool
     """Whether a message that says so is on its way."""
-    asked: Asked
-    ahead: Ahead
+    asking: Asking
 
 
 class Converse:
@@ -151,7 +149,10 @@ class Converse:
         self._stops = stops
 
     async def begin(self, tx: Tx, request: Request, work: Work) -> Begun | None:
-        """Make the turn of a message in `tx`; give it to `go_on` once that is committed. None: it was answered before."""
+        """Make the turn of a message in `tx`; give it to `go_on` once that is committed. None: it was answered before.
+
+        Asks the model meanwhile; `work` closes that where `tx` fails.
+        """
         route = await self._route(tx, request)
         # Only a try that was cut off can have left a turn.
         known = await turns.of_update(tx, work.claimed.id) if work.claimed.attempts > 1 else None
@@ -160,16 +161,19 @@ class Converse:
             return None
         plan = await self._plan(tx, request, known, route)
         new = _new(request, work)
-        asked = self._asked(request, known.id if known else new.id, plan)
-        ahead = await work.beside.enter_async_context(aclosing(Ahead(self._writer.ask(asked))))
-        await ahead.sent()
+        asking = self._writer.ask(self._asked(request, known.id if known else new.id, plan))
+        if work.claimed.attempts == 1:
+            # A turn that could not be stored, as on a full disk, shall not ask at every try for what nobody reads.
+            await work.beside.enter_async_context(aclosing(asking.pieces))
+            await asking.pieces.start()
+            reach("converse:asked")
         if known:
             await turns.begin_again(tx, known, plan.made_by)
         turn = known or await turns.begin(tx, new, plan.made_by)
         shown = bool(request.channel.capabilities.live_edit_s)
         if shown and not (known and await outbox.last_part(tx, turn.id)):
             await outbox.put_part(tx, request.chat.id, turn.id, 0, Content(say(request.language, "thinking")))
-        return Begun(request, turn, plan, work, shown, asked, ahead)
+        return Begun(request, turn, plan, work, shown, asking)
 
     async def go_on(self, begun: Begun) -> None:
         """Answer a turn that was begun, to its end; the update ends in the same commit as the reply."""
@@ -228,9 +232,9 @@ class Converse:
 
     async def _generate(self, begun: Begun, view: LiveView, stop: asyncio.Event) -> tuple[Outcome, Plan]:
         request, turn, plan = begun.request, begun.turn, begun.plan
-        started = time.monotonic()
+        pieces = begun.asking.pieces
         try:
-            return await self._writer.write(begun.asked, view, stop, begun.ahead), plan
+            return await self._writer.write(begun.asking, view, stop), plan
         except AdapterUnknownError:
             # The server lost the adapter (a restart): this turn falls back to the base with the whole memory.
             log.warning("turn:adapter:missing", turn=turn.id, checkpoint=plan.made_by.checkpoint_id)
@@ -238,12 +242,13 @@ class Converse:
                 async with self._store.begin() as tx:
                     plan = await self._plan(tx, request, turn, None)
                     await turns.begin_again(tx, turn, plan.made_by)
-                return await self._writer.write(self._asked(request, turn.id, plan), view, stop), plan
+                asking = self._writer.ask(self._asked(request, turn.id, plan))
+                return await self._writer.write(asking, view, stop), plan
             except ModelError as error:
-                return _failed(error, started), plan
+                return _failed(error, pieces.since), plan
         except ModelError as error:
             log.warning("turn:model:failed", turn=turn.id, kind=type(error).__name__)
-            return _failed(error, started), plan
+            return _failed(error, pieces.since), plan
 
     def _asked(self, request: Request, turn_id: UUID, plan: Plan) -> Asked:
         return Asked(

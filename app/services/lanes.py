@@ -45,7 +45,7 @@ class Work:
         self.owner = owner
         self.finished = False
         self.beside = AsyncExitStack()
-        """What runs beside its transactions; closed once the handler is through, however it ended."""
+        """What runs beside its transactions; whoever makes a work runs its handler inside this, so that it is closed."""
 
     async def done(self, tx: Tx, state: str = "done", error: str | None = None) -> None:
         """End the update in the handler's own transaction, so that its effects and its end are one.

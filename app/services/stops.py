@@ -1,4 +1,4 @@
-"""Who asks that a reply stops while it is written: at this gateway at once, at another one within a second.
+"""Who asks that a reply stops while it is written: at this gateway at once, at another one within a second or so.
 
 One look at the database serves all replies that are being written here.
 """
@@ -10,7 +10,9 @@ from uuid import UUID
 
 from app.errors import StoreUnavailableError
 from app.store import Store, turns
+from app.telemetry import Log
 
+log = Log(__name__)
 LOOK_S = 1.0
 
 
@@ -44,7 +46,9 @@ class Stops:
             try:
                 await self._look()
             except StoreUnavailableError:
-                continue  # the next look tells
+                log.warning("turn:stop:store_away")
+            except Exception as error:  # noqa: BLE001 - the last resort of this loop: without it no reply can be stopped
+                log.failure("turn:stop:unwatched", error)
 
     async def _look(self) -> None:
         if not self._writing:

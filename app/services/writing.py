@@ -5,7 +5,7 @@ Stores nothing; what came of it is the `Outcome`.
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,7 +16,7 @@ from app.domain.text import is_blank, without_thinking
 from app.domain.turn import Outcome
 from app.errors import ModelAwayError
 from app.failpoints import reach
-from app.ports import Completion, Delta, Model, Sampling
+from app.ports import Completion, Model, Sampling
 from app.services.ahead import Ahead
 from app.services.live import LiveView
 from app.services.stream import Item, Streams
@@ -41,7 +41,12 @@ class Asked:
     learnable: bool
 
 
-Stream = AsyncGenerator[Delta] | Ahead
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What is to be written, and its pieces on their way."""
+
+    asked: Asked
+    pieces: Ahead
 
 
 class Writer:
@@ -53,31 +58,25 @@ class Writer:
         self._streams = streams
         self._wait_s = wait_s
 
-    def ask(self, asked: Asked) -> AsyncGenerator[Delta]:
-        """Return the pieces of the reply; nothing is asked for before the first is awaited."""
-        return self._model.stream(asked.model, asked.messages, asked.sampling, salt=asked.salt)
+    def ask(self, asked: Asked) -> Asking:
+        """Return a reply to be written; the model is asked when it is, or when its pieces are started before."""
+        stream = self._model.stream(asked.model, asked.messages, asked.sampling, salt=asked.salt)
+        return Asking(asked, Ahead(stream))
 
-    async def write(self, asked: Asked, view: LiveView, stop: asyncio.Event, ahead: Ahead | None = None) -> Outcome:
+    async def write(self, asking: Asking, view: LiveView, stop: asyncio.Event) -> Outcome:
         """Stream the reply; for a model server that takes no connections, as at its start, the message waits.
-
-        Args:
-            asked: what is to be written.
-            view: where it is shown.
-            stop: set when somebody asks to stop it.
-            ahead: its pieces, where they were asked for before.
 
         Raises:
             ModelError: it stayed away too long, or failed in any other way.
         """
-        started = time.monotonic()
-        stream: Stream = ahead or self.ask(asked)
+        started, asked = time.monotonic(), asking.asked
         while True:
             try:
-                return await self._take(stream, asked, view, stop)
+                return await self._take(asking, view, stop)
             except ModelAwayError:
                 if time.monotonic() - started >= self._wait_s:
                     raise
-                stream = self.ask(asked)
+                asking = self.ask(asked)
             self._show(asked, view, say(asked.language, "model_not_ready"))
             with suppress(TimeoutError):
                 async with asyncio.timeout(MODEL_AGAIN_S):
@@ -85,25 +84,22 @@ class Writer:
             if stop.is_set():
                 return Outcome("stopped", "", duration_ms=_ms_since(started))
 
-    async def _take(self, stream: Stream, asked: Asked, view: LiveView, stop: asyncio.Event) -> Outcome:
-        started = stream.since if isinstance(stream, Ahead) else time.monotonic()
-        first_ms: float | None = None
-        text = ""
+    async def _take(self, asking: Asking, view: LiveView, stop: asyncio.Event) -> Outcome:
+        asked, pieces, text = asking.asked, asking.pieces, ""
         completion: Completion | None = None
         # Closed at once and not when it is collected: the model server writes on as long as somebody listens.
-        async with aclosing(stream), _until(stop):
-            async for delta in stream:
+        async with aclosing(pieces), _until(stop):
+            async for delta in pieces:
                 if delta.completion is not None:
                     completion = delta.completion
                     break
-                first_ms = first_ms or _ms_since(started)
                 text += delta.text
                 reach("converse:streaming")
                 self._show(asked, view, without_thinking(text))
         if completion is None:
-            duration_ms = _ms_since(started)
-            return Outcome("stopped", without_thinking(text), first_token_ms=first_ms, duration_ms=duration_ms)
-        return _outcome(asked, completion, first_ms, _ms_since(started))
+            duration_ms = _ms_since(pieces.since)
+            return Outcome("stopped", without_thinking(text), first_token_ms=pieces.first_ms, duration_ms=duration_ms)
+        return _outcome(asked, completion, pieces.first_ms, _ms_since(pieces.since))
 
     def _show(self, asked: Asked, view: LiveView, text: str) -> None:
         view.show(text)

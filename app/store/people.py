@@ -30,7 +30,7 @@ async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
 
 async def identity(tx: Tx, bot_id: UUID) -> Identity | None:
     """Return the newest version of a bot's identity, or None when nobody wrote one yet."""
-    row = (await tx.execute(_newest_identity(bindparam("bot")), {"bot": bot_id})).one_or_none()
+    row = (await tx.execute(_IDENTITY, {"bot": bot_id})).one_or_none()
     return _identity(row) if row else None
 
 
@@ -38,6 +38,9 @@ def _newest_identity(bot: ColumnElement[UUID]) -> Select[tuple[object, ...]]:
     columns = [column.label(f"identity_{column.name}") for column in t.bot_identities.c]
     newest_first = t.bot_identities.c.version.desc()
     return select(*columns).where(t.bot_identities.c.bot_id == bot).order_by(newest_first).limit(1)
+
+
+_IDENTITY = _newest_identity(bindparam("bot"))
 
 
 def _identity(row: Row[tuple[object, ...]]) -> Identity:

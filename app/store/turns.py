@@ -41,7 +41,7 @@ class NewTurn:
 
 
 async def begin(tx: Tx, new: NewTurn, made_by: Provenance) -> Turn:
-    """Return the turn of an update, made with what makes its reply, before the reply's first token."""
+    """Return the turn of an update, made with what makes its reply, before anything of the reply is read."""
     values = {
         "id": new.id,
         "inbox_id": new.inbox_id,

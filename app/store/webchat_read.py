@@ -20,7 +20,7 @@ from app.store.tables.people import chats, people, sessions
 from app.store.tables.road import outbox, turns
 from app.store.webchat import CHANNEL, Visitor
 
-# How many of the newest rows the poll looks at: enough for everything that still changes.
+# How many of the newest rows the poll looks at one by one; of older parts it sees that one has another version.
 WATCHED_ROWS = 40
 SHORT_S = 1.0
 
@@ -249,6 +249,7 @@ _FINGERPRINT = text(f"""
         (select string_agg(concat_ws('/', o.id, o.version, coalesce(o.provider_message_id, '-'), o.state = 'withdrawn'), ','
                            order by o.id) from
             (select id, version, provider_message_id, state from outbox where chat_id = :chat order by id desc limit :rows) o),
+        (select sum(version) from outbox where chat_id = :chat),
         (select count(*) from sessions where chat_id = :chat and ended_at is not null),
         {_WORKING}
     ), 'UTF8')), 'hex')
@@ -270,46 +271,53 @@ async def last_words(tx: Tx, visitor: Visitor) -> str:
 
 async def answering(tx: Tx, visitor: Visitor) -> Answering | None:
     """Return the live release that answers the visitor: their own before the one for everybody; None: the base alone."""
-    query = (
-        select(
-            releases.c.id,
-            checkpoints.c.name,
-            releases.c.scope,
-            func.coalesce(releases.c.changed_at, releases.c.created_at).label("since"),
-            releases.c.kept_at.is_not(None).label("kept"),
-        )
-        .join_from(releases, checkpoints, releases.c.checkpoint_id == checkpoints.c.id)
-        .where(releases.c.state == "live")
-        .where(or_(releases.c.person_id == visitor.person_id, releases.c.scope == "global"))
-        .order_by((releases.c.scope == "global").asc())
-        .limit(1)
-    )
-    row = (await tx.execute(query)).first()
+    row = (await tx.execute(_ANSWERING, {"person": visitor.person_id})).first()
     return Answering(row.id, row.name, row.scope, row.since, row.kept) if row else None
+
+
+_ANSWERING = (
+    select(
+        releases.c.id,
+        checkpoints.c.name,
+        releases.c.scope,
+        func.coalesce(releases.c.changed_at, releases.c.created_at).label("since"),
+        releases.c.kept_at.is_not(None).label("kept"),
+    )
+    .join_from(releases, checkpoints, releases.c.checkpoint_id == checkpoints.c.id)
+    .where(releases.c.state == "live")
+    .where(or_(releases.c.person_id == _PERSON, releases.c.scope == "global"))
+    .order_by((releases.c.scope == "global").asc())
+    .limit(1)
+)
 
 
 async def training(tx: Tx, visitor: Visitor) -> Training | None:
     """Return the visitor's newest training job, and the gate's verdict when one was reached."""
-    query = (
-        select(jobs.c.queue, jobs.c.state, jobs.c.progress)
-        .where(jobs.c.person_id == visitor.person_id, jobs.c.queue.in_(("train", "evaluate", "release")))
-        .order_by(jobs.c.created_at.desc())
-        .limit(1)
-    )
-    job = (await tx.execute(query)).first()
+    person = {"person": visitor.person_id}
+    job = (await tx.execute(_NEWEST_JOB, person)).first()
     if job is None:
         return None
-    verdict = (
-        select(gate_runs.c.verdict)
-        .join_from(gate_runs, checkpoints, gate_runs.c.checkpoint_id == checkpoints.c.id)
-        .where(checkpoints.c.person_id == visitor.person_id)
-        .order_by(gate_runs.c.started_at.desc())
-        .limit(1)
-    )
-    return Training(job.queue, job.state, job.progress or {}, (await tx.execute(verdict)).scalar_one_or_none())
+    return Training(job.queue, job.state, job.progress or {}, await tx.scalar(_NEWEST_VERDICT, person))
+
+
+_NEWEST_JOB = (
+    select(jobs.c.queue, jobs.c.state, jobs.c.progress)
+    .where(jobs.c.person_id == _PERSON, jobs.c.queue.in_(("train", "evaluate", "release")))
+    .order_by(jobs.c.created_at.desc())
+    .limit(1)
+)
+_NEWEST_VERDICT = (
+    select(gate_runs.c.verdict)
+    .join_from(gate_runs, checkpoints, gate_runs.c.checkpoint_id == checkpoints.c.id)
+    .where(checkpoints.c.person_id == _PERSON)
+    .order_by(gate_runs.c.started_at.desc())
+    .limit(1)
+)
 
 
 async def has_recovery_code(tx: Tx, visitor: Visitor) -> bool:
     """Whether a recovery code of the visitor is in force."""
-    query = select(people.c.recovery_hash.is_not(None)).where(people.c.id == visitor.person_id)
-    return bool((await tx.execute(query)).scalar_one_or_none())
+    return bool(await tx.scalar(_HAS_CODE, {"person": visitor.person_id}))
+
+
+_HAS_CODE = select(people.c.recovery_hash.is_not(None)).where(people.c.id == _PERSON)

@@ -94,7 +94,7 @@ class Dialogue:
         return say(event.sender.language or self._parts.settings.language, key) if key else ""
 
     async def _lead(self, tx: Tx, room: Room, event: AnyEvent, work: Work) -> message.Then | None:
-        """Do in `tx` what a message needs before the model is asked; return the rest, and everything of the others."""
+        """Do in `tx` what a message needs before its reply is read; return the rest, and everything of the others."""
         if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent | PressEvent):
             return partial(self._give_up, room, event, work)
         match event:

@@ -6,7 +6,8 @@
     gone    {"text"}           the cookie is worthless: start again; with the last words to somebody who is forgotten
     : keep-alive comment every 15 s
 
-Live text comes from this process; every 2 s the database is asked too, because another gateway may have the turn.
+Live text comes from this process. What is stored is told by looking at the database: soon after something happened here,
+and every 2 s, because another gateway may have the turn.
 """
 
 import asyncio
@@ -171,6 +172,6 @@ class Feed:
 
 
 def _newest(items: list[Item]) -> list[Item]:
-    """Return the items with only the newest text of each turn, and one of all that say "changed"."""
+    """Return the items with only the newest text of each turn, and one of all that say that something happened."""
     last = {(item.turn_id, item.text if item.turn_id is None else ""): item for item in items}
     return list(last.values())

@@ -176,7 +176,7 @@ async def me(request: web.Request) -> web.Response:
     """Answer who the visitor is to us: language, consents, memory with its progress, what answers, training."""
     context = request.app[CONTEXT]
     visitor = await context.visitor(request)
-    async with context.store.begin() as tx:
+    async with context.store.single() as tx:
         allowed = await people.consents(tx, visitor.person_id)
         lines = await memory.lines(tx, visitor.person_id, "active", "graduated")
         release = await webchat_read.answering(tx, visitor)

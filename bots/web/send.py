@@ -1,6 +1,6 @@
 """The web chat as a channel. There is no platform to call: what is sent is the outbox row that the page reads.
 
-So sending means giving the part an id and telling open pages to look again; nothing can be lost or doubled on the way.
+So sending means giving the part an id and letting open pages hear of it; nothing can be lost or doubled on the way.
 """
 
 from collections.abc import Sequence

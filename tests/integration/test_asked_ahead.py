@@ -41,6 +41,7 @@ async def test_the_first_piece_comes_without_anybody_reading_and_none_is_missed(
     pieces = Pieces()
     pieces.go_on.set()
     async with aclosing(Ahead(pieces.stream())) as ahead:
+        await ahead.start()
         await asyncio.sleep(0.01)
         assert pieces.given == 1
         assert [delta.text async for delta in ahead] == ["one", "two", "three"]
@@ -50,7 +51,7 @@ async def test_the_first_piece_comes_without_anybody_reading_and_none_is_missed(
 async def test_closed_before_it_was_read_it_stops_asking() -> None:
     pieces = Pieces()
     async with aclosing(Ahead(pieces.stream())) as ahead:
-        await ahead.sent()
+        await ahead.start()
     assert pieces.closed
     assert pieces.given == 0
 
@@ -58,6 +59,7 @@ async def test_closed_before_it_was_read_it_stops_asking() -> None:
 async def test_who_stops_waiting_for_the_first_piece_stops_the_stream() -> None:
     pieces = Pieces()
     async with aclosing(Ahead(pieces.stream())) as ahead:
+        await ahead.start()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await anext(ahead)
@@ -69,6 +71,7 @@ async def test_an_error_reaches_who_reads_and_nobody_else(read: bool) -> None:
     pieces = Pieces(ModelUnavailableError())
     pieces.go_on.set()
     async with aclosing(Ahead(pieces.stream())) as ahead:
+        await ahead.start()
         await asyncio.sleep(0.01)
         if read:
             with pytest.raises(ModelUnavailableError):
@@ -87,9 +90,11 @@ async def no_turn_can_be_stored(running: Road) -> AsyncIterator[None]:
     async with running.store.begin() as tx:
         for statement in REFUSE.split(";\n"):
             await tx.execute(text(statement))
-    yield
-    async with running.store.begin() as tx:
-        await tx.execute(text("drop trigger refuse on turns"))
+    try:
+        yield
+    finally:
+        async with running.store.begin() as tx:
+            await tx.execute(text("drop trigger refuse on turns"))
 
 
 async def test_a_turn_that_cannot_be_stored_lets_go_of_the_model(database_url: str, model: ModelServer) -> None:

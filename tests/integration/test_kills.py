@@ -36,7 +36,9 @@ async def killed(process: asyncio.subprocess.Process) -> None:
     assert await asyncio.wait_for(process.wait(), 30) == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("point", ["intake:stored", "lane:claimed", "converse:streaming", "converse:stored"])
+@pytest.mark.parametrize(
+    "point", ["intake:stored", "lane:claimed", "converse:asked", "converse:streaming", "converse:stored"]
+)
 async def test_a_message_survives(
     point: str, environment: dict[str, str], store: Store, telegram_server: TelegramServer
 ) -> None:

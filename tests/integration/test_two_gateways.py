@@ -124,3 +124,20 @@ async def test_one_killed_in_the_middle_of_a_chat_is_followed_by_the_other(
         turns = (await tx.execute(text("select user_text, state from turns order by number"))).all()
         assert [tuple(t) for t in turns] == [(f"number {number}", "done") for number in range(said + 3)]
         assert list(await tx.scalars(text("select distinct state from inbox"))) == ["done"]
+
+
+async def test_a_stop_that_was_asked_for_elsewhere_is_seen(running: Road, model: ModelServer) -> None:
+    model.next(faults.Slow(first_token_s=60.0))
+    async with running.visitor() as visitor:
+        await visitor.say("a long story")
+        async with asyncio.timeout(10):
+            while not model.running:
+                await asyncio.sleep(0.02)
+        # What another gateway leaves behind that takes up /stop.
+        async with running.store.begin() as tx:
+            await tx.execute(text("update turns set stop_requested = true"))
+        async with asyncio.timeout(10):
+            while model.running:
+                await asyncio.sleep(0.02)
+        await visitor.wait(replies, 10)
+    assert [t["state"] for t in await running.rows("select state from turns")] == ["stopped"]

@@ -14,10 +14,11 @@ from app.domain.event import MessageEvent, PressEvent
 from app.domain.outgoing import Content
 from app.domain.press import Press
 from app.services.stream import Item
-from app.store import Store, outbox
+from app.store import Store, outbox, webchat_read
 from app.store.tables.admin import login_attempts
 from app.store.tables.people import accounts, chats, consent_events, invitations, people, sessions
 from app.store.tables.road import inbox, turns
+from app.store.tables.road import outbox as outbox_rows
 from bots.web.cookie import invitation_hash
 from bots.web.parse import parse
 from tests.support.webchat import WebChat, running_web_chat
@@ -742,6 +743,22 @@ async def test_the_stream_sees_what_another_gateway_did(chat: WebChat, person: P
             room = await tx.scalar(select(chats.c.id))
             assert room is not None
             await outbox.put(tx, room, Content("from elsewhere"))
+
+    assert [name for name, _ in await events_of(person, "changed", elsewhere)] == ["changed", "changed"]
+
+
+async def test_the_stream_sees_that_an_old_message_changed(chat: WebChat, person: Person, store: Store) -> None:
+    async with store.begin() as tx:
+        room = await tx.scalar(select(chats.c.id))
+        assert room is not None
+        first = await outbox.put(tx, room, Content("old"))
+        for number in range(webchat_read.WATCHED_ROWS):
+            await outbox.put(tx, room, Content(f"newer {number}"))
+        await tx.execute(update(outbox_rows).where(outbox_rows.c.id == first).values(provider_message_id="m1"))
+
+    async def elsewhere() -> None:
+        async with store.begin() as tx:
+            assert await outbox.replace(tx, room, "m1", Content("old, and redrawn"))
 
     assert [name for name, _ in await events_of(person, "changed", elsewhere)] == ["changed", "changed"]
 
