@@ -29,6 +29,8 @@ ATTEMPTS_PER_SUBJECT = 10
 ATTEMPTS_IN_ALL = 1000
 MIN_PASSWORD, MAX_PASSWORD = 15, 256
 MAX_LOGIN = 64
+# Who acts in the audit log without being an admin.
+NO_ADMINS = frozenset({"anonymous", "person", "system"})
 # Each verification takes 64 MiB; more at a time would only queue for the same cores.
 _PARALLEL_HASHES = 2
 
@@ -52,7 +54,7 @@ class PasswordError(InvalidInputError):
 
 
 class LoginNameError(InvalidInputError):
-    """The name must have 1 to 64 visible characters without spaces."""
+    """The name must have 1 to 64 visible characters without spaces, and be none that the audit log uses for nobody."""
 
 
 class Passwords:
@@ -103,9 +105,11 @@ def clean_login(login: str) -> str:
     """Return the one spelling of a name.
 
     Raises:
-        LoginNameError: it is empty, too long, or has spaces or invisible characters.
+        LoginNameError: it is empty, too long, has spaces or invisible characters, or reads like no admin in the audit log.
     """
     name = unicodedata.normalize("NFKC", login).strip().casefold()
+    if name.partition(":")[0] in NO_ADMINS:
+        raise LoginNameError
     if not 1 <= len(name) <= MAX_LOGIN or not name.isprintable() or any(c.isspace() for c in name):
         raise LoginNameError
     return name

@@ -69,6 +69,15 @@ async def test_weak_passwords_are_refused_and_the_link_stays_good(store: Store, 
         assert done.path == "/admin/login?saved=yes"
 
 
+@pytest.mark.parametrize("name", ["system", "Person", "anonymous", "system:cli", "a b", ""])
+async def test_no_admin_is_called_what_the_audit_log_calls_nobody(store: Store, admin: Admin, name: str) -> None:
+    token = await create_admin_link(store, "first_admin")
+    await admin.get(f"/link/{token}")
+    assert (await admin.post(f"/link/{token}", {"login": name, "password": PASSWORD})).status == 400
+    done = await admin.post(f"/link/{token}", {"login": "system-owner", "password": PASSWORD})
+    assert done.path == "/admin/login?saved=yes"
+
+
 async def test_a_reset_ends_every_session(store: Store, panel: PanelServer, admin: Admin) -> None:
     await admin.sign_in("reviewer", "mina")
     token = await create_admin_link(store, "reset")

@@ -148,6 +148,8 @@ async def test_learn_off_ends_training_and_leaves_memory(
 async def test_each_switch_of_privacy_is_one_purpose_and_shows_what_is_stored(
     telegram: Road, telegram_server: TelegramServer, ann: User
 ) -> None:
+    ann.start()
+    await told(telegram_server, ann, "your choice counts")
     ann.say("/privacy")
     asked = await told(telegram_server, ann, "Your choices now")
     assert [b.text[:1] for b in asked.buttons] == ["⬜"] * len(OFFERED)
@@ -157,6 +159,18 @@ async def test_each_switch_of_privacy_is_one_purpose_and_shows_what_is_stored(
             await telegram_server.wait_for(lambda at=place, now=mark: asked.buttons[at].text.startswith(now), 10)  # type: ignore[misc]
         answers = {row["purpose"]: row["event"] for row in await telegram.rows(ALLOWED)}
         assert answers == {purpose.value: event for purpose in OFFERED}
+
+
+async def test_who_begins_with_privacy_sees_the_switches_once(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    ann.say("/privacy")
+    (notice,) = {row["privacy_notice"] for row in await telegram.rows("select privacy_notice from bot_identities")}
+    told_last = await told(telegram_server, ann, notice.splitlines()[0])
+    assert told_last is ann.chat.from_bot[-1]
+    with_switches = [m.text for m in ann.chat.from_bot if len(m.buttons) == len(OFFERED)]
+    assert len(with_switches) == 1
+    assert "your choice counts" in with_switches[0]
 
 
 async def test_what_is_no_text_is_named_in_the_persons_language(
