@@ -24,6 +24,8 @@ from app.ports import Completion, Delta, PromptLogprobs, Sampling, ServedModel
 
 CONNECT_TIMEOUT_S = 5.0
 TOTAL_TIMEOUT_S = 900.0
+# vLLM closes a connection that was idle for 5 s; a request that leaves just then would be lost.
+KEEP_ALIVE_S = 4.0
 MAX_LINE_BYTES = 4 * 1024 * 1024
 SERVER_ERROR = 500
 NOT_FOUND = 404
@@ -55,7 +57,10 @@ class VllmClient:
             total=TOTAL_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S, sock_read=token_timeout_s
         )
         self._session = aiohttp.ClientSession(
-            timeout=timeout, headers=headers, connector=aiohttp.TCPConnector(limit=256), read_bufsize=MAX_LINE_BYTES
+            timeout=timeout,
+            headers=headers,
+            connector=aiohttp.TCPConnector(limit=256, keepalive_timeout=KEEP_ALIVE_S),
+            read_bufsize=MAX_LINE_BYTES,
         )
         self._template_arguments = dict(template_arguments or {})
 

@@ -111,6 +111,8 @@ class Begun:
     shown: bool
     """Whether a message that says so is on its way."""
     asking: Asking
+    unwanted: bool
+    """Whether somebody asked to stop it while nobody wrote it."""
 
 
 class Converse:
@@ -170,10 +172,11 @@ class Converse:
         if known:
             await turns.begin_again(tx, known, plan.made_by)
         turn = known or await turns.begin(tx, new, plan.made_by)
+        unwanted = known is not None and bool(await turns.stop_requested(tx, [known.id]))
         shown = bool(request.channel.capabilities.live_edit_s)
         if shown and not (known and await outbox.last_part(tx, turn.id)):
             await outbox.put_part(tx, request.chat.id, turn.id, 0, Content(say(request.language, "thinking")))
-        return Begun(request, turn, plan, work, shown, asking)
+        return Begun(request, turn, plan, work, shown, asking, unwanted)
 
     async def go_on(self, begun: Begun) -> None:
         """Answer a turn that was begun, to its end; the update ends in the same commit as the reply."""
@@ -183,7 +186,9 @@ class Converse:
         self._streams.publish(request.chat.id, Item(turn.id))
         view = LiveView(request.channel, request.chat.address, lambda: self._placeholder(turn.id))
         try:
-            with self._stops.of(turn.id) as stop:
+            with work.waiting(), self._stops.of(turn.id) as stop:
+                if begun.unwanted:
+                    stop.set()
                 outcome, plan = await self._generate(begun, view, stop)
         finally:
             await view.finish()

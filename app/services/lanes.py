@@ -9,8 +9,8 @@ stored ──claim──► claimed ──handler──► done | refused | quar
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 
 from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreFullError, StoreUnavailableError
 from app.failpoints import reach
@@ -20,6 +20,8 @@ from app.telemetry import Log
 log = Log(__name__)
 IDLE_S = 0.5
 RENEW_S = inbox.LEASE_S / 3
+# Seated or waiting for the model.
+MOST_AT_ONCE = 256
 STORE_AWAY_S = 2.0
 CHANNEL_AWAY_S = 2.0
 # The model may have answered before there was no room for its words: not every second again.
@@ -39,13 +41,25 @@ class SenderForgottenError(MenteeError):
 class Work:
     """One claimed update on its way through a handler."""
 
-    def __init__(self, claimed: inbox.Claimed, owner: str) -> None:
-        """Take the claimed row and the name under which it is held."""
+    def __init__(self, claimed: inbox.Claimed, owner: str, seat_left: Callable[[], None] = lambda: None) -> None:
+        """Take the claimed row, the name under which it is held, and whom to tell that its seat is free meanwhile."""
         self.claimed = claimed
         self.owner = owner
         self.finished = False
+        self.seated = True
+        self._seat_left = seat_left
         self.beside = AsyncExitStack()
         """What runs beside its transactions; whoever makes a work runs its handler inside this, so that it is closed."""
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Leave the seat to others while the model is waited for: a crowd that waits must not shut out who wants to stop."""
+        self.seated = False
+        self._seat_left()
+        try:
+            yield
+        finally:
+            self.seated = True
 
     async def done(self, tx: Tx, state: str = "done", error: str | None = None) -> None:
         """End the update in the handler's own transaction, so that its effects and its end are one.
@@ -78,13 +92,14 @@ class LaneRunner:
     """Claims and runs updates until it is stopped; `stop` lets what runs finish."""
 
     def __init__(self, store: Store, handler: Handler, owner: str, woken: asyncio.Event, concurrency: int = 32) -> None:
-        """Take the handler of one update, the owner's name for leases, and how many lanes may run at once."""
+        """Take the handler of one update, the owner's name for leases, and how many lanes may be seated at once."""
         self._store = store
         self._handler = handler
         self._owner = owner
         self._woken = woken
-        self._slots = concurrency
-        self._running: dict[asyncio.Task[None], inbox.Claimed] = {}
+        self._seats = concurrency
+        self._short = False
+        self._running: dict[asyncio.Task[None], Work] = {}
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -109,8 +124,10 @@ class LaneRunner:
 
     async def _claim(self) -> None:
         """Take up everything that is ready; where there is more than free seats, whoever leaves one asks for the next."""
-        free = self._slots - len(self._running)
-        if free <= 0:
+        seated = sum(work.seated for work in self._running.values())
+        free = min(self._seats - seated, MOST_AT_ONCE - len(self._running))
+        self._short = free <= 0
+        if self._short:
             return
         try:
             async with self._store.single() as tx:
@@ -119,12 +136,18 @@ class LaneRunner:
             log.warning("inbox:claim:store_away", kind=type(error).__name__)
             await asyncio.sleep(STORE_AWAY_S)
             return
+        self._short = len(found) == free
         if found:
             reach("lane:claimed")
         for claimed in found:
-            task = asyncio.create_task(self._work(Work(claimed, self._owner)))
-            self._running[task] = claimed
+            work = Work(claimed, self._owner, self._seat_left)
+            task = asyncio.create_task(self._work(work))
+            self._running[task] = work
             task.add_done_callback(self._ended)
+
+    def _seat_left(self) -> None:
+        if self._short:
+            self._woken.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         del self._running[task]
@@ -143,7 +166,7 @@ class LaneRunner:
                 continue
             try:
                 async with self._store.begin() as tx:
-                    await inbox.renew(tx, self._owner, self._running.values())
+                    await inbox.renew(tx, self._owner, [work.claimed for work in self._running.values()])
             except StoreUnavailableError:
                 log.warning("inbox:renew:store_away")
 
@@ -158,8 +181,9 @@ class LaneRunner:
             log.warning("inbox:work:store_full", inbox=work.claimed.id)
             await self._wait(work, STORE_FULL_S)
         except StoreUnavailableError:
-            # The lease runs out and the update is taken again; there is nowhere to write that down now.
             log.warning("inbox:work:store_away", inbox=work.claimed.id)
+            # Only a connection may have been lost; where nothing can be written, the lease runs out.
+            await self._wait(work, STORE_AWAY_S)
         except ChannelAwayError:
             log.info("inbox:channel:away", inbox=work.claimed.id)
             await self._wait(work, CHANNEL_AWAY_S)

@@ -70,7 +70,7 @@ class Writer:
             ModelError: it stayed away too long, or failed in any other way.
         """
         started, asked = time.monotonic(), asking.asked
-        while True:
+        while not stop.is_set():
             try:
                 return await self._take(asking, view, stop)
             except ModelAwayError:
@@ -81,8 +81,7 @@ class Writer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(MODEL_AGAIN_S):
                     await stop.wait()
-            if stop.is_set():
-                return Outcome("stopped", "", duration_ms=_ms_since(started))
+        return Outcome("stopped", "", duration_ms=_ms_since(started))
 
     async def _take(self, asking: Asking, view: LiveView, stop: asyncio.Event) -> Outcome:
         asked, pieces, text = asking.asked, asking.pieces, ""

@@ -236,8 +236,14 @@ _IS_WORKING = text(f"select {_WORKING}")
 
 
 async def fingerprint(tx: Tx, visitor: Visitor) -> str:
-    """Return a value that changes when something the page shows in its newest conversation changes."""
-    seen = {"chat": visitor.chat_id, "lane": _lane(visitor), "rows": WATCHED_ROWS, "short": SHORT_S}
+    """Return a value that changes when something the page shows of its newest conversation or of its person changes."""
+    seen = {
+        "chat": visitor.chat_id,
+        "person": visitor.person_id,
+        "lane": _lane(visitor),
+        "rows": WATCHED_ROWS,
+        "short": SHORT_S,
+    }
     return str(await tx.scalar(_FINGERPRINT, seen))
 
 
@@ -249,8 +255,13 @@ _FINGERPRINT = text(f"""
         (select string_agg(concat_ws('/', o.id, o.version, coalesce(o.provider_message_id, '-'), o.state = 'withdrawn'), ','
                            order by o.id) from
             (select id, version, provider_message_id, state from outbox where chat_id = :chat order by id desc limit :rows) o),
-        (select sum(version) from outbox where chat_id = :chat),
+        (select sum(version) from outbox where chat_id = :chat and version > 1),
         (select count(*) from sessions where chat_id = :chat and ended_at is not null),
+        (select concat_ws('/', memory_version, language, status) from people where id = :person),
+        (select max(at) from consent_events where person_id = :person),
+        (select string_agg(concat_ws('/', id, state, kept_at), ',' order by id) from releases where person_id = :person),
+        (select concat_ws('/', id, state, progress) from jobs
+         where person_id = :person and queue in ('train', 'evaluate', 'release') order by created_at desc limit 1),
         {_WORKING}
     ), 'UTF8')), 'hex')
 """)  # noqa: S608 - a constant of ours; values are bound

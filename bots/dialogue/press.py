@@ -90,9 +90,10 @@ async def _undo_line(tx: Tx, _parts: Parts, room: Room, press: Press, event: Pre
 async def _switch(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
     purpose = consent.purpose_of(press.subject)
     now = await consent.switch(tx, parts, room, purpose, press.choice, f"button:{event.press_id}")
+    redrawn = await consent.refresh(tx, parts, now, event.message_id)
     if event.message_id is None:
         return  # pressed on the page's own panel, which shows the state itself
-    if not await consent.refresh(tx, parts, now, event.message_id) or not room.channel.capabilities.edits:
+    if not redrawn or not room.channel.capabilities.edits:
         key = "consent_changed_on" if press.choice == "1" else "consent_changed_off"
         await room.tell(tx, room.say(key, purpose=room.say(f"consent_{purpose.value}")))
 

@@ -84,3 +84,39 @@ async def test_who_lost_an_update_and_took_it_again_ends_it_once(store: Store) -
     async with store.begin() as tx:
         (row,) = (await tx.execute(text("select state, attempts from inbox"))).all()
     assert tuple(row) == ("done", 2)
+
+
+async def some_wait_for_the_model(store: Store, lanes_of_work: int, most: int) -> int:
+    """Return how many of `lanes_of_work` are taken up by a runner with two seats whose work waits for the model."""
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "telegram", "9001")
+        for number in range(lanes_of_work):
+            await inbox.accept(tx, bot, [inbox.Stored((b"%d" % number,), f"{number}:", b"{}")])
+    begun, enough, over = 0, asyncio.Event(), asyncio.Event()
+
+    async def handle(work: Work) -> None:
+        nonlocal begun
+        begun += 1
+        if begun == most:
+            enough.set()
+        with work.waiting():
+            await over.wait()
+
+    runner = LaneRunner(store, handle, "host:1", asyncio.Event(), concurrency=2)
+    running = asyncio.create_task(runner.run())
+    await asyncio.wait_for(enough.wait(), 20)
+    await asyncio.sleep(2 * lanes.IDLE_S)
+    taken = begun
+    over.set()
+    await runner.stop()
+    await running
+    return taken
+
+
+async def test_who_waits_for_the_model_takes_no_seat(store: Store) -> None:
+    assert await some_wait_for_the_model(store, 7, 7) == 7
+
+
+async def test_not_all_of_a_crowd_is_taken_up_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "MOST_AT_ONCE", 4)
+    assert await some_wait_for_the_model(store, 7, 4) == 4

@@ -1,9 +1,12 @@
 """The client of the model server: an answer of another shape is a bad answer, whatever is wrong with it, and never a crash."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
+from app.clients import vllm
 from app.clients.vllm import VllmClient
 from app.domain.prompt import ChatMessage
 from app.errors import ModelBadAnswerError
@@ -98,3 +101,31 @@ async def test_prompt_logprobs_of_another_shape_are_a_bad_answer(
     with pytest.raises(ModelBadAnswerError):
         await client.prompt_logprobs(model_server.name, [1, 2, 3], salt="s")
     assert len((await client.prompt_logprobs(model_server.name, [1, 2, 3], salt="s")).logprobs) == 2
+
+
+@asynccontextmanager
+async def closes_what_was_idle() -> AsyncIterator[str]:
+    """A server that answers the first request of a connection and closes it, without a word, at the second."""
+    body = b'{"data": []}'
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        await reader.read(1)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vllm, "KEEP_ALIVE_S", 0.05)
+    async with closes_what_was_idle() as url:
+        client = VllmClient(url)
+        for _ in range(3):
+            assert await client.models() == []
+            await asyncio.sleep(0.2)
+        await client.close()

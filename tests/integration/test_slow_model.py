@@ -10,6 +10,7 @@ import pytest
 from app.clients import vllm
 from app.config import Settings
 from app.services import live
+from app.store import inbox
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.telegram import TelegramServer
 from tests.support.road import road
@@ -121,3 +122,38 @@ async def test_a_reply_that_cannot_be_stored_as_it_is_is_shown_mended(database_u
         turns = await running.rows("select state, reply_text from turns")
     assert turns == [{"state": "done", "reply_text": "a\ufffdb"}]
     assert len(model.calls) == 1
+
+
+async def test_a_crowd_that_waits_for_the_model_shuts_nobody_out(database_url: str, model: ModelServer) -> None:
+    await model.stop()
+    async with road(database_url, model.url, model_wait_s=600.0) as running, running.visitor() as one:
+        running.gateway.lanes._seats = 1
+        await one.say("tell me a story")
+        async with running.visitor() as other:
+            await other.say("me too")
+            await other.command("stop")
+            await other.told("Stopped.")
+            await other.command("help")
+            await other.told("Just write to me")
+        await model.start()
+        await one.told("You said: tell me a story", 20)
+
+
+async def test_what_was_stopped_while_nobody_wrote_it_is_not_written(
+    database_url: str, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "LEASE_S", 2)
+    model.next(FOR_EVER)
+    async with road(database_url, model.url) as running, running.visitor() as visitor:
+        await visitor.say("a long story")
+        async with asyncio.timeout(10):
+            while not model.running:
+                await asyncio.sleep(0.02)
+        for task in list(running.gateway.lanes._running):
+            task.cancel()  # as if its process were gone: the lease stays
+        await visitor.command("stop")
+        async with asyncio.timeout(20):
+            while (turn := (await running.rows("select state, reply_text from turns"))[0])["state"] == "generating":
+                await asyncio.sleep(0.1)
+        await visitor.told("Stopped.")
+    assert (turn["state"], turn["reply_text"], len(model.calls)) == ("stopped", "", 1)

@@ -33,6 +33,7 @@ jobs = Table(
     one_of("state", "queued", "running", "done", "failed", "cancelled"),
     Index("ix_jobs_live_key", "key", unique=True, postgresql_where=text("state in ('queued', 'running')")),
     Index("ix_jobs_due", "queue", "due_at", postgresql_where=text("state in ('queued', 'running')")),
+    Index("ix_jobs_person", "person_id", "created_at"),
     comment="Work for the learner; a broker message carries only the id. Finished jobs 90 days. Ids only, no texts.",
 )
 
@@ -192,6 +193,7 @@ releases = Table(
     moment("changed_at"),
     one_of("scope", "person", "global"),
     one_of("state", "pending", "shadow", "canary", "live", "superseded", "rolled_back", "retired"),
+    Index("ix_releases_person", "person_id"),
     Index(
         "ix_releases_live_person",
         "person_id",

@@ -127,6 +127,7 @@ outbox = Table(
     one_of("state", "due", "sending", "sent", "failed", "withdrawn"),
     Index("ix_outbox_due", "chat_id", "id", postgresql_where=text("state in ('due', 'sending')")),
     Index("ix_outbox_provider", "chat_id", "provider_message_id"),
+    Index("ix_outbox_changed", "chat_id", "version", postgresql_where=text("version > 1")),
     comment="One row per message part: what it should show (version) and what the platform has (sent_version, its id). "
     "As long as its turn; notices RAW_BODY_DAYS. Service.",
 )
