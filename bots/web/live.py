@@ -7,11 +7,12 @@
     : keep-alive comment every 15 s
 
 Live text comes from this process. What is stored is told by looking at the database: soon after something happened here,
-and every 2 s, because another gateway may have the turn.
+and every 2 s, because another gateway may have the turn; less often while a reply flows, whose end is told anyway.
 """
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ from bots.web.guard import TooManyRequestsError
 POLL_S = 2.0
 # After something happened in this process its rows follow at once: look soon, then less and less often.
 SOON_S = 0.1
+# While text comes, what else may have changed elsewhere can wait a little: looking costs the reply its pace.
+FLOWING_POLL_S = 5.0
+FLOWING_S = 1.0
 SLOWER = 2.0
 HEARTBEAT_S = 15.0
 # Faster than this nobody reads; between two events newer texts of the same turn replace older ones.
@@ -86,6 +90,7 @@ class Feed:
         self._response = response
         self._seen = ""
         self._written_at = time.monotonic()
+        self._text_at = -math.inf
         self._happened = asyncio.Event()
 
     async def run(self) -> None:
@@ -113,15 +118,26 @@ class Feed:
         """Look at the database, soon after something happened and then less and less often, until the visitor is gone."""
         pause = POLL_S
         while self._connected and await self._poll():
+            if await self._happens_within(pause):
+                pause = SOON_S
+                await asyncio.sleep(pause)
+                self._happened.clear()
+            else:
+                pause = min(pause * SLOWER, POLL_S)
+
+    async def _happens_within(self, pause: float) -> bool:
+        """Return whether something happens here before the next look is due; that is later while a reply flows."""
+        began = time.monotonic()
+        while True:
             try:
                 async with asyncio.timeout(pause):
                     await self._happened.wait()
             except TimeoutError:
-                pause = min(pause * SLOWER, POLL_S)
+                now = time.monotonic()
+                if now - self._text_at > FLOWING_S or now - began >= FLOWING_POLL_S:
+                    return False
             else:
-                pause = SOON_S
-                await asyncio.sleep(pause)
-                self._happened.clear()
+                return True
 
     async def _relay(self, queue: asyncio.Queue[Item]) -> None:
         """Write what comes, older texts of a turn left out."""
@@ -135,6 +151,7 @@ class Feed:
                 # What it changed is told by the look at the database: once, when all of it is there.
                 self._happened.set()
             if any(item.text for item in items):
+                self._text_at = time.monotonic()
                 await asyncio.sleep(PACE_S)
 
     async def _write_item(self, item: Item) -> None:
