@@ -24,8 +24,7 @@ from app.ports import Completion, Delta, PromptLogprobs, Sampling, ServedModel
 
 CONNECT_TIMEOUT_S = 5.0
 TOTAL_TIMEOUT_S = 900.0
-# vLLM closes a connection that was idle for 5 s; a request that leaves just then would be lost.
-KEEP_ALIVE_S = 4.0
+KEEP_ALIVE_S = 60.0
 MAX_LINE_BYTES = 4 * 1024 * 1024
 SERVER_ERROR = 500
 NOT_FOUND = 404
@@ -162,9 +161,8 @@ class VllmClient:
 
     @asynccontextmanager
     async def _post(self, path: str, body: Json | None) -> AsyncIterator[aiohttp.ClientResponse]:
-        method = "GET" if body is None else "POST"
         try:
-            async with self._session.request(method, self.base_url + path, json=body) as response:
+            async with await self._response(path, body) as response:
                 if response.status >= BAD_REQUEST:
                     raise _refusal(response.status, await response.text(errors="replace"))
                 yield response
@@ -174,6 +172,21 @@ class VllmClient:
             raise ModelUnavailableError from error
         except (aiohttp.ClientError, HttpProcessingError, ValueError) as error:
             raise ModelBadAnswerError from error
+
+    async def _response(self, path: str, body: Json | None) -> aiohttp.ClientResponse:
+        """Ask; where the server closed an idle connection just as the request left, ask on another one.
+
+        Raises:
+            ModelUnavailableError: it takes no connections any more, so the first request may have been its end.
+        """
+        method, url = "GET" if body is None else "POST", self.base_url + path
+        try:
+            return await self._session.request(method, url, json=body)
+        except aiohttp.ServerDisconnectedError:
+            try:
+                return await self._session.request(method, url, json=body)
+            except aiohttp.ClientConnectorError as error:
+                raise ModelUnavailableError from error
 
     async def _json(self, path: str, body: Json | None) -> Json:
         async with self._post(path, body) as response:

@@ -6,10 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from app.clients import vllm
 from app.clients.vllm import VllmClient
 from app.domain.prompt import ChatMessage
-from app.errors import ModelBadAnswerError
+from app.errors import ModelAwayError, ModelBadAnswerError, ModelUnavailableError
 from app.ports import Sampling
 from tests.fakes.model import Garbage, Misshapen, ModelServer
 from tests.fakes.model.faults import Fault
@@ -103,29 +102,44 @@ async def test_prompt_logprobs_of_another_shape_are_a_bad_answer(
     assert len((await client.prompt_logprobs(model_server.name, [1, 2, 3], salt="s")).logprobs) == 2
 
 
+TOKENS = b'{"tokens": [7]}'
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(TOKENS), TOKENS)
+
+
+async def whole_request(reader: asyncio.StreamReader) -> None:
+    head = (await reader.readuntil(b"\r\n\r\n")).lower()
+    await reader.readexactly(int(head.partition(b"content-length:")[2].split(b"\r\n")[0]))
+
+
 @asynccontextmanager
-async def closes_what_was_idle() -> AsyncIterator[str]:
-    """A server that answers the first request of a connection and closes it, without a word, at the second."""
-    body = b'{"data": []}'
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+async def serving(requests_of_a_connection: int) -> AsyncIterator[VllmClient]:
+    """A server that answers so many requests of each connection and closes it, without a word, at the next."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
-        await writer.drain()
+        for _ in range(requests_of_a_connection):
+            await whole_request(reader)
+            writer.write(ANSWER)
         await reader.read(1)
+        if not requests_of_a_connection:
+            server.close()
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-
-
-async def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vllm, "KEEP_ALIVE_S", 0.05)
-    async with closes_what_was_idle() as url:
-        client = VllmClient(url)
-        for _ in range(3):
-            assert await client.models() == []
-            await asyncio.sleep(0.2)
+    client = VllmClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    try:
+        yield client
+    finally:
         await client.close()
+        server.close()
+
+
+async def test_a_request_on_a_connection_that_is_just_closed_is_asked_again() -> None:
+    async with serving(1) as client:
+        assert [await client.token_ids("m", HI) for _ in range(3)] == [(7,)] * 3
+
+
+async def test_a_server_that_ends_with_a_request_is_not_waited_for() -> None:
+    async with serving(0) as client:
+        with pytest.raises(ModelUnavailableError) as caught:
+            await client.token_ids("m", HI)
+    assert not isinstance(caught.value, ModelAwayError)
