@@ -58,8 +58,7 @@ async def _new(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
 
 
 async def _privacy(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
-    # With the first word the switches came already: one set of them is enough.
-    await room.tell(tx, room.identity.privacy_notice if room.first_time else consent.privacy(parts, room))
+    await room.tell(tx, consent.privacy(parts, room))
 
 
 async def _learn(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:

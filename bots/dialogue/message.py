@@ -28,7 +28,7 @@ Then = Callable[[], Awaitable[None]]
 async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work: Work) -> Then | None:
     """Lead a message to where it belongs, as far as it goes in the transaction that resolved `room`."""
     text = storable(event.text)
-    await _greet(tx, parts, room)
+    await _greet(tx, parts, room, event)
     refusal = _refusal(parts, room, event, text)
     if refusal:
         await room.tell(tx, refusal)
@@ -98,12 +98,13 @@ def _thumb(text: str) -> int | None:
     return THUMBS.get(text.strip().rstrip("\ufe0f🏻🏼🏽🏾🏿"))
 
 
-async def _greet(tx: Tx, parts: Parts, room: Room) -> None:
-    """Say who this is and ask for consent, once, at the first word of a person."""
+async def _greet(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
+    """Say who this is and ask for consent, once, at the first word of a person; /privacy asks the same by itself."""
     if not room.first_time or not await people.set_asked_consent(tx, room.person_id):
         return
     await commands.welcome(tx, parts, room)
-    await room.tell(tx, consent.notice(parts, room))
+    if (event.command or "").lower() != "privacy":
+        await room.tell(tx, consent.notice(parts, room))
 
 
 def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | None:

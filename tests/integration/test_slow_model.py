@@ -147,7 +147,7 @@ async def test_what_was_stopped_while_nobody_wrote_it_is_not_written(
     async with road(database_url, model.url) as running, running.visitor() as visitor:
         await visitor.say("a long story")
         async with asyncio.timeout(10):
-            while not model.running:
+            while not (model.running and await running.rows("select 1 from turns")):
                 await asyncio.sleep(0.02)
         for task in list(running.gateway.lanes._running):
             task.cancel()  # as if its process were gone: the lease stays

@@ -165,12 +165,11 @@ async def test_who_begins_with_privacy_sees_the_switches_once(
     telegram: Road, telegram_server: TelegramServer, ann: User
 ) -> None:
     ann.say("/privacy")
-    (notice,) = {row["privacy_notice"] for row in await telegram.rows("select privacy_notice from bot_identities")}
-    told_last = await told(telegram_server, ann, notice.splitlines()[0])
-    assert told_last is ann.chat.from_bot[-1]
-    with_switches = [m.text for m in ann.chat.from_bot if len(m.buttons) == len(OFFERED)]
-    assert len(with_switches) == 1
-    assert "your choice counts" in with_switches[0]
+    asked = await told(telegram_server, ann, "Your choices now")
+    ann.say("hello")
+    await told(telegram_server, ann, "You said: hello")
+    assert [m for m in ann.chat.from_bot if any("⬜" in b.text for b in m.buttons)] == [asked]
+    assert "Hello, I'm" in shown(ann)[0]
 
 
 async def test_what_is_no_text_is_named_in_the_persons_language(

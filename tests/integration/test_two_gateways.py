@@ -131,7 +131,7 @@ async def test_a_stop_that_was_asked_for_elsewhere_is_seen(running: Road, model:
     async with running.visitor() as visitor:
         await visitor.say("a long story")
         async with asyncio.timeout(10):
-            while not model.running:
+            while not (model.running and await running.rows("select 1 from turns")):
                 await asyncio.sleep(0.02)
         # What another gateway leaves behind that takes up /stop.
         async with running.store.begin() as tx:

@@ -103,10 +103,12 @@ async def test_a_switch_chosen_by_number_is_turned_and_turned_back(whatsapp: Roa
 
 
 async def test_every_list_of_switches_says_what_is_allowed_now(whatsapp: Road, twilio_server: TwilioServer) -> None:
-    """A first /privacy is followed by two of them; what is chosen from the one must not be stale in the other."""
+    """What is chosen from one of two must not be stale in the other."""
     ann = twilio_server.person()
-    await ann.say("/privacy")
+    await ann.say("/start")
     await until(ann, "/1 ⬜ Memory")
+    await ann.say("/privacy")
+    await until(ann, "Your choices now")
     await settled(whatsapp)
     first = next(sent for sent in ann.got if "⬜ Memory" in sent.body)
     await ann.say("/1", reply_to=first)
