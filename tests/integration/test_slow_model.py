@@ -137,6 +137,8 @@ async def test_a_crowd_that_waits_for_the_model_shuts_nobody_out(database_url: s
             await other.told("Just write to me")
         await model.start()
         await one.told("You said: tell me a story", 20)
+        turns = await running.rows("select user_text, state from turns order by number")
+    assert [(t["user_text"], t["state"]) for t in turns] == [("tell me a story", "done"), ("me too", "stopped")]
 
 
 async def test_what_was_stopped_while_nobody_wrote_it_is_not_written(

@@ -96,6 +96,7 @@ async def test_of_the_progress_of_a_training(running: Road) -> None:
         async with open_page(visitor) as events:
             await told(events, begin)
             await told(events, step)
+        assert (await visitor.about_me())["training"]["progress"] == {"step": 1}
 
 
 async def test_the_switches_of_a_message_follow_those_of_the_panel(running: Road) -> None:
