@@ -23,6 +23,7 @@ TEMPERATURE = 0.7
 OPEN_STATES = frozenset({"waiting", "generating"})
 SETTLE_S = 0.05
 SETTLED_S = 1.0
+UNTOLD_S = 15.0
 ACCEPTED = frozenset({200, 201, 202})
 
 
@@ -100,8 +101,9 @@ class Page:
         """Wait until a turn that was not known is done; the database is asked when the stream says that something changed."""
         deadline = time.monotonic() + float(TIMEOUT.total or 0)
         while time.monotonic() < deadline:
+            # The stream tells every change; a read of its own is for the case that it broke off.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), 1.0)
+                await asyncio.wait_for(self._changed.wait(), UNTOLD_S)
             self._changed.clear()
             fresh = [turn for turn in self._turns if turn not in known and self._turns[turn].first]
             if not fresh:

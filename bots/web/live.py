@@ -136,6 +136,7 @@ class Feed:
                 now = time.monotonic()
                 if now - self._text_at > FLOWING_S or now - began >= FLOWING_POLL_S:
                     return False
+                pause = FLOWING_S
             else:
                 return True
 
