@@ -45,7 +45,7 @@ from app.services.lanes import LaneRunner
 from app.services.remember import Rewriter
 from app.services.stops import Stops
 from app.services.stream import Streams
-from app.store import Store, people
+from app.store import Door, Store, people
 from app.store.owners import release_dead
 from app.telemetry import Log
 from app.web.health import Started, add_health_routes
@@ -143,13 +143,13 @@ async def build(settings: Settings) -> Gateway:
     # The random part keeps apart what containers would call the same: one host name, process 1.
     owner = f"{socket.gethostname()}:{secrets.token_hex(4)}:{os.getpid()}"
     arrived, due = asyncio.Event(), asyncio.Event()
-    intake_store = Store(_database_url(settings), pool_size=DOOR_CONNECTIONS)
-    intake = Intake(intake_store, secret, arrived)
+    door = Door(_database_url(settings), pool_size=DOOR_CONNECTIONS)
+    intake = Intake(door, secret, arrived)
     streams = Streams()
     channels: dict[UUID, Channel] = {}
 
     web_bot = await _bot(store, settings, "web", "web", "Mentee")
-    chat_app, web_channel = create_web_chat(store, streams, intake.door(web_bot), settings)
+    chat_app, web_channel = create_web_chat(store, door, streams, intake.door(web_bot), settings)
     channels[web_bot] = web_channel
     telegram = None
     if settings.telegram_bot_token:
@@ -177,15 +177,17 @@ async def build(settings: Settings) -> Gateway:
     )
     for path, handler in whatsapp.routes.items() if whatsapp else ():
         app.router.add_post(path, handler)
+    lanes = LaneRunner(store, dialogue.handle, owner, arrived)
+    intake.hand_to(lanes)
     return Gateway(
         app=app,
         store=store,
-        lanes=LaneRunner(store, dialogue.handle, owner, arrived),
+        lanes=lanes,
         deliverer=Deliverer(store, channels, owner, due),
         loops=(wake.run(), stops.run(), keep_house(store, settings)),
         telegram=telegram,
         whatsapp=whatsapp,
-        closing=(model.close(), *([judge.close()] if judge else []), intake_store.close(), store.close()),
+        closing=(model.close(), *([judge.close()] if judge else []), door.close(), store.close()),
         started=started,
     )
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import asyncpg
 import pytest
 
-from app.store import Store
+from app.store import Door, Store
 from tests.support.postgres import migrate, throwaway_postgres
 
 pytest_plugins = ["tests.fakes.fixtures"]
@@ -57,5 +57,13 @@ async def database_url(postgres_url: str, template_database: str) -> AsyncIterat
 async def store(database_url: str) -> AsyncIterator[Store]:
     """A store on a fresh database."""
     opened = Store(database_url, pool_size=5)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def door(database_url: str) -> AsyncIterator[Door]:
+    """The door of the same database."""
+    opened = Door(database_url)
     yield opened
     await opened.close()

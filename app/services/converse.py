@@ -39,7 +39,7 @@ from app.services.replies import as_shown, failure_content, release_news, reply_
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
 from app.services.writing import Asked, Asking, Writer
-from app.store import Store, Tx, memory, outbox, turns
+from app.store import Store, Tx, memory, outbox, sessions, turns
 from app.telemetry import Log
 
 log = Log(__name__)
@@ -169,6 +169,8 @@ class Converse:
             await work.beside.enter_async_context(aclosing(asking.pieces))
             await asking.pieces.start()
             reach("converse:asked")
+        if request.session.fresh:
+            await sessions.add(tx, request.session)
         if known:
             await turns.begin_again(tx, known, plan.made_by)
         turn = known or await turns.begin(tx, new, plan.made_by)

@@ -1,5 +1,7 @@
 """The loop that hands each stored update to its handler: one at a time per lane, lanes side by side, leases held.
 
+What arrives for an empty lane while there are seats comes claimed from the door; the loop looks for everything else.
+
 stored ──claim──► claimed ──handler──► done | refused | quarantined
                     │ retryable error: back to stored, later          (at most MAX_ATTEMPTS)
                     │ anything else:   back to stored, then dead
@@ -9,7 +11,7 @@ stored ──claim──► claimed ──handler──► done | refused | quar
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
 
 from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreFullError, StoreUnavailableError
@@ -32,10 +34,6 @@ class LeaseLostError(MenteeError):
     """Another process took this update over; what this one did is rolled back."""
 
     retryable = True
-
-
-class SenderForgottenError(MenteeError):
-    """Whoever sent this update was forgotten while it was handled; what was begun is rolled back."""
 
 
 class Work:
@@ -73,17 +71,6 @@ class Work:
             raise LeaseLostError
         self.finished = True
 
-    async def check(self, tx: Tx) -> None:
-        """Let `tx` go on only while the update is somebody's: the first step after people are known or made in it.
-
-        Their rows are held from then on. Forgetting takes the update's body in the transaction that drops its person, so who finds them gone finds it gone.
-
-        Raises:
-            SenderForgottenError: its person was forgotten since it was claimed.
-        """
-        if not await inbox.holds(tx, self.claimed):
-            raise SenderForgottenError
-
 
 Handler = Callable[[Work], Awaitable[None]]
 
@@ -93,12 +80,13 @@ class LaneRunner:
 
     def __init__(self, store: Store, handler: Handler, owner: str, woken: asyncio.Event, concurrency: int = 32) -> None:
         """Take the handler of one update, the owner's name for leases, and how many lanes may be seated at once."""
+        self.owner = owner
         self._store = store
         self._handler = handler
-        self._owner = owner
         self._woken = woken
         self._seats = concurrency
         self._short = False
+        self._expected = 0
         self._running: dict[asyncio.Task[None], Work] = {}
         self._stopping = asyncio.Event()
 
@@ -122,28 +110,51 @@ class LaneRunner:
             for task in left:
                 task.cancel()
 
+    @contextmanager
+    def expecting(self, count: int) -> Iterator[int]:
+        """Keep up to `count` seats for what is being stored; yield how many there are. `take` it inside the block."""
+        kept = 0 if self._stopping.is_set() else max(0, min(count, self._free))
+        self._expected += kept
+        try:
+            yield kept
+        finally:
+            self._expected -= kept
+            if kept:
+                self._seat_left()
+
+    def take(self, found: Sequence[inbox.Claimed]) -> None:
+        """Handle what this runner's owner has claimed."""
+        if found:
+            reach("lane:claimed")
+        for claimed in found:
+            work = Work(claimed, self.owner, self._seat_left)
+            task = asyncio.create_task(self._work(work))
+            self._running[task] = work
+            task.add_done_callback(self._ended)
+
+    @property
+    def _free(self) -> int:
+        seated = sum(work.seated for work in self._running.values())
+        return min(self._seats - seated, MOST_AT_ONCE - len(self._running)) - self._expected
+
     async def _claim(self) -> None:
         """Take up everything that is ready; where there is more than free seats, whoever leaves one asks for the next."""
-        seated = sum(work.seated for work in self._running.values())
-        free = min(self._seats - seated, MOST_AT_ONCE - len(self._running))
+        free = self._free
         self._short = free <= 0
         if self._short:
             return
         try:
             async with self._store.single() as tx:
-                found = await inbox.claim(tx, self._owner, free)
+                found = await inbox.claim(tx, self.owner, free)
+        except inbox.LaneTakenError:
+            self._woken.set()
+            return
         except StoreUnavailableError as error:
             log.warning("inbox:claim:store_away", kind=type(error).__name__)
             await asyncio.sleep(STORE_AWAY_S)
             return
         self._short = len(found) == free
-        if found:
-            reach("lane:claimed")
-        for claimed in found:
-            work = Work(claimed, self._owner, self._seat_left)
-            task = asyncio.create_task(self._work(work))
-            self._running[task] = work
-            task.add_done_callback(self._ended)
+        self.take(found)
 
     def _seat_left(self) -> None:
         if self._short:
@@ -166,7 +177,7 @@ class LaneRunner:
                 continue
             try:
                 async with self._store.begin() as tx:
-                    await inbox.renew(tx, self._owner, [work.claimed for work in self._running.values()])
+                    await inbox.renew(tx, self.owner, [work.claimed for work in self._running.values()])
             except StoreUnavailableError:
                 log.warning("inbox:renew:store_away")
 

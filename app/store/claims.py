@@ -1,6 +1,7 @@
 """Taking up rows that wait in lanes: the oldest open row of a lane and no other, held by a lease.
 
-Both ends of the road rest on it, what comes in and what goes out, so it is written once.
+Both ends of the road rest on it, what comes in and what goes out, so it is written once. Rows get their numbers before
+they are committed: a row may appear behind a later one that is held already. It waits for that one to end.
 """
 
 
@@ -27,7 +28,9 @@ def claiming(table: str, lane: str, *, waiting: str, held: str, only: str = "tru
           and {only}
           and not exists (
               select 1 from {table} e
-              where e.{lane} = r.{lane} and e.state in ('{waiting}', '{held}') and e.id < r.id
+              where e.{lane} = r.{lane} and e.state in ('{waiting}', '{held}')
+                and ((e.state = r.state and e.id < r.id)
+                     or (e.state = '{held}' and (r.state = '{waiting}' or e.lease_until >= now())))
           )
         order by r.id
         limit :limit

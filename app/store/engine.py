@@ -24,10 +24,10 @@ _AWAY = ("53", "57P", "58")
 _DISK_FULL = "53100"
 _URL_PREFIXES = ("postgresql://", "postgres://")
 # Every statement of ours fits: one that is thrown out of the cache is parsed and planned anew at its next use.
-_STATEMENTS_KEPT = 512
+STATEMENTS_KEPT = 512
 # Who waits longer would outlive the leases of what is sent (60 s, of which 45 are for sending) and handled (30 s, renewed
 # every 10).
-_WAIT_FOR_CONNECTION_S = 10
+WAIT_FOR_CONNECTION_S = 10
 
 Tx = AsyncConnection
 
@@ -55,10 +55,10 @@ class Store:
             async_url(url),
             pool_size=pool_size,
             max_overflow=0,
-            pool_timeout=_WAIT_FOR_CONNECTION_S,
+            pool_timeout=WAIT_FOR_CONNECTION_S,
             # The one used last knows the statements already.
             pool_use_lifo=True,
-            connect_args={"prepared_statement_cache_size": _STATEMENTS_KEPT},
+            connect_args={"prepared_statement_cache_size": STATEMENTS_KEPT},
             # An error that reaches a log must not carry what people wrote.
             hide_parameters=True,
         )
@@ -116,24 +116,18 @@ class Store:
 
     @asynccontextmanager
     async def _connected(self, engine: AsyncEngine) -> AsyncIterator[Tx]:
-        """Lend a connection; say of a failure of the server in one of our words that it was away or full."""
+        """Lend a connection."""
         lent = False
         try:
-            async with engine.connect() as connection:
-                lent = True
-                yield connection
+            with our_words():
+                async with engine.connect() as connection:
+                    lent = True
+                    yield connection
         except InvalidRequestError as error:
             if lent:
                 raise
             # Connections that were opened just now were closed again by the other side.
             raise StoreUnavailableError from error
-        except (OSError, InterfaceError, OperationalError, NoConnectionError, asyncpg.PostgresConnectionError) as error:
-            raise StoreUnavailableError from error
-        except (DBAPIError, asyncpg.PostgresError) as error:
-            away = _meaning(error)
-            if away is None:
-                raise
-            raise away from error
 
     async def ping(self) -> None:
         """Ask the database whether it is there. Raises `StoreUnavailableError`."""
@@ -148,6 +142,20 @@ class Store:
     def engine(self) -> AsyncEngine:
         """The engine, for migrations and tests."""
         return self._engine
+
+
+@contextmanager
+def our_words() -> Iterator[None]:
+    """Say of a failure of the server in one of our words that it was away or full."""
+    try:
+        yield
+    except (OSError, InterfaceError, OperationalError, NoConnectionError, asyncpg.PostgresConnectionError) as error:
+        raise StoreUnavailableError from error
+    except (DBAPIError, asyncpg.PostgresError) as error:
+        away = _meaning(error)
+        if away is None:
+            raise
+        raise away from error
 
 
 def _refuse_closed(connection: DBAPIConnection, _record: object, _proxy: object) -> None:

@@ -1,6 +1,6 @@
 """Raw updates: stored once, claimed in the order of their lane, renewed, finished. Ordering and dedupe are constraints.
 
-A lane's oldest unfinished row is the only one that can be claimed, so updates of one chat never overtake each other,
+An update whose lane is empty can be claimed as it is stored, by the process that stores it. A lane's oldest unfinished row is the only one that can be claimed, so updates of one chat never overtake each other,
 and lanes run side by side. A claim is a lease by the database's clock; its owner and its number (`attempts`) are the fence
 in the final update, so that a process which lost a claim and has it again ends only the newer one.
 """
@@ -9,10 +9,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Update, bindparam, func, select, text, update
+import asyncpg
+from sqlalchemy import Update, func, text, update
+from sqlalchemy.exc import IntegrityError
 
+from app.errors import MenteeError
 from app.store.claims import claiming
 from app.store.clock import after
+from app.store.door import Door
 from app.store.engine import Tx
 from app.store.tables.road import inbox
 
@@ -41,38 +45,83 @@ class Claimed:
     attempts: int
 
 
-async def accept(tx: Tx, bot_id: UUID, updates: Sequence[Stored]) -> int:
-    """Store what is new; return how many were. An update whose any key was seen before has no effect.
+class LaneTakenError(MenteeError):
+    """Somebody else took up a row of the same lane in this very moment: look again."""
 
-    One statement an update: platforms wait for it.
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """How many updates of a batch were new, and which of those are the caller's to handle now."""
+
+    new: int
+    claimed: Sequence[Claimed]
+
+
+async def accept(
+    door: Door, bot_id: UUID, updates: Sequence[Stored], *, owner: str | None = None, most: int = 0
+) -> Accepted:
+    """Store what is new; an update whose any key was seen before has no effect. Claim what may be handled at once.
+
+    One statement and transaction an update: a batch that breaks off in the middle comes again, and what was stored of it
+    has no second effect.
+
+    Args:
+        door: the database.
+        bot_id: whose updates they are.
+        updates: in the order of their arrival.
+        owner: who claims; None stores only.
+        most: how many may be claimed; those whose lane is empty are, unless intake is paused.
     """
-    stored = 0
+    new, claimed = 0, list[Claimed]()
     for item in updates:
-        keys = sorted(set(item.keys))
-        row = {"keys": keys, "count": len(keys), "bot": bot_id, "lane": f"{bot_id}:{item.lane}", "body": item.body}
-        stored += (await tx.execute(_ACCEPT, row)).rowcount
-    return stored
+        keys, lane = sorted(set(item.keys)), f"{bot_id}:{item.lane}"
+        row = {"keys": keys, "count": len(keys), "bot": bot_id, "lane": lane, "body": item.body, "lease": LEASE_S}
+        try:
+            stored = await door.rows(_ACCEPT, row | {"owner": owner if len(claimed) < most else None})
+        except asyncpg.UniqueViolationError:
+            # Somebody took up a row of this lane in this very moment: this one waits behind it.
+            stored = await door.rows(_ACCEPT, row | {"owner": None})
+        new += len(stored)
+        claimed += [Claimed(one["id"], bot_id, lane, item.body, attempts=1) for one in stored if one["owner"]]
+    return Accepted(new, claimed)
 
 
-_ACCEPT = text("""
-    with fresh as (
-        insert into dedupe_keys (key) select unnest(cast(:keys as bytea[])) on conflict do nothing returning key
-    )
-    insert into inbox (bot_id, lane, body)
-    select cast(:bot as uuid), cast(:lane as text), cast(:body as bytea) where (select count(*) from fresh) = :count
-""")
 # While intake is paused nothing is claimed; what arrives is stored.
 _GOING_ON = "not exists (select 1 from switches where name = 'intake' and paused)"
+_ACCEPT = text(f"""
+    with fresh as (
+        insert into dedupe_keys (key) select unnest(cast(:keys as bytea[])) on conflict do nothing returning key
+    ),
+    taken as (
+        select cast(:owner as text) as owner where {_GOING_ON}
+          and not exists (select 1 from inbox where lane = cast(:lane as text) and state in ('stored', 'claimed'))
+    )
+    insert into inbox (bot_id, lane, body, state, owner, attempts, lease_until)
+    select cast(:bot as uuid), cast(:lane as text), cast(:body as bytea),
+           case when taken.owner is null then 'stored' else 'claimed' end, taken.owner,
+           case when taken.owner is null then 0 else 1 end,
+           case when taken.owner is not null then now() + make_interval(secs => :lease) end
+    from (select count(*) from fresh) as seen left join taken on true where seen.count = :count
+    returning id, owner
+""")  # noqa: S608 - the condition is ours
 _CLAIM = text(
     claiming("inbox", "lane", waiting="stored", held="claimed", only=_GOING_ON)
     + "from ready where taken.id = ready.id returning taken.id, taken.bot_id, taken.lane, taken.body, taken.attempts"
 )
-_HOLDS = select(inbox.c.id).where(inbox.c.id == bindparam("row", type_=BigInteger), inbox.c.body.is_not(None))
 
 
 async def claim(tx: Tx, owner: str, limit: int) -> list[Claimed]:
-    """Claim up to `limit` rows, at most one a lane, oldest first; none while intake is paused."""
-    rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S})
+    """Claim up to `limit` rows, at most one a lane, oldest first; none while intake is paused.
+
+    Raises:
+        LaneTakenError: nothing was claimed; look again.
+    """
+    try:
+        rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S})
+    except IntegrityError as error:
+        raise LaneTakenError from error
     return sorted((Claimed(r.id, r.bot_id, r.lane, bytes(r.body or b""), r.attempts) for r in rows), key=lambda c: c.id)
 
 
@@ -87,11 +136,6 @@ async def finish(tx: Tx, claimed: Claimed, owner: str, state: str, error: str | 
     """End a row as done, refused, quarantined or dead; False when it was claimed anew meanwhile."""
     ended = _held(claimed, owner).values(state=state, error=error, finished_at=func.now(), lease_until=None)
     return (await tx.execute(ended)).rowcount == 1
-
-
-async def holds(tx: Tx, claimed: Claimed) -> bool:
-    """Whether a row still has its body; not when whose it is was forgotten since it was claimed."""
-    return await tx.scalar(_HOLDS, {"row": claimed.id}) is not None
 
 
 async def retry(tx: Tx, claimed: Claimed, owner: str, delay_s: float, error: str) -> None:

@@ -5,10 +5,10 @@ PostgreSQL needs to run it.
 """
 
 import hashlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, bindparam, func, select, true, update
+from sqlalchemy import BigInteger, ColumnElement, Row, Select, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -19,6 +19,7 @@ from app.domain.person import Account, Awaiting, Chat, Identity, Person
 from app.store.consents import latest_first
 from app.store.engine import Tx
 from app.store.tables import people as t
+from app.store.tables.road import inbox
 
 
 async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
@@ -182,23 +183,37 @@ async def set_asked_consent(tx: Tx, person_id: UUID) -> bool:
 
 async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> Chat:
     """Return the chat at `address`, made when it is new and locked until the transaction ends."""
-    return (await chat_and_identity(tx, bot_id, address, person_id))[0]
+    return _chat((await tx.execute(_CHAT_MADE_OR_KNOWN, _placed(bot_id, address, person_id))).one())
 
 
-async def chat_and_identity(
-    tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | None
-) -> tuple[Chat, Identity | None]:
-    """Return the chat at `address` as `chat_of` does, and the newest version of its bot's identity."""
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """Where an update leads: its chat, its bot's newest identity, and what its person allows there (in groups nothing).
+
+    `kept` is false when its body is gone: who sent it was forgotten since it was claimed.
+    """
+
+    chat: Chat
+    identity: Identity | None
+    consents: Consents
+    kept: bool
+
+
+async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, update_id: int) -> Entered:
+    """Return what an update of this person leads to; the chat is made when it is new and locked until `tx` ends.
+
+    The person's row is held already: until then neither consents nor the update's body can change.
+    """
+    row = (await tx.execute(_ENTERED, _placed(bot_id, address, person_id) | {"update": update_id})).one()
+    answers = zip(row.purposes or (), row.events or (), row.moments or (), row.notices or (), strict=True)
+    allowed = Consents.of(ConsentEvent(Purpose(purpose), *answer) for purpose, *answer in answers)
+    return Entered(_chat(row), _identity(row) if row.identity_id else None, allowed, row.kept)
+
+
+def _placed(bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> dict[str, object]:
     owner = person_id if address.kind == "private" else None
-    values = {"bot_id": bot_id, "external_id": address.external_id, "thread": address.thread, "kind": address.kind}
-    row = (await tx.execute(_CHAT_AND_IDENTITY, values | {"person_id": owner})).one()
-    return _chat(row), _identity(row) if row.identity_id else None
-
-
-def _chat_and_identity() -> Select[tuple[object, ...]]:
-    chat = _chat_made_or_known().cte("chat")
-    identity = _newest_identity(chat.c.bot_id).lateral("identity")
-    return select(chat, identity).select_from(chat.outerjoin(identity, true()))
+    chat = {"bot_id": bot_id, "external_id": address.external_id, "thread": address.thread, "kind": address.kind}
+    return chat | {"person_id": owner}
 
 
 def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
@@ -211,7 +226,30 @@ def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
     return made.returning(t.chats)
 
 
-_CHAT_AND_IDENTITY = _chat_and_identity()
+def _latest_answers(person: str) -> Select[tuple[object, ...]]:
+    answers = t.consent_events.c
+    return (
+        select(answers.purpose, answers.event, answers.at, answers.notice_version)
+        .where(answers.person_id == bindparam(person))
+        .ext(distinct_on(answers.purpose))
+        .order_by(answers.purpose, *latest_first())
+    )
+
+
+def _entered() -> Select[tuple[object, ...]]:
+    chat = _chat_made_or_known().cte("chat")
+    identity = _newest_identity(chat.c.bot_id).lateral("identity")
+    answer = _latest_answers("person_id").subquery("answer")
+    columns = {"purposes": answer.c.purpose, "events": answer.c.event, "moments": answer.c.at}
+    columns |= {"notices": answer.c.notice_version}
+    said = select(*(func.array_agg(column).label(name) for name, column in columns.items())).subquery("said")
+    body = select(inbox.c.body.is_not(None)).where(inbox.c.id == bindparam("update", type_=BigInteger))
+    kept = func.coalesce(body.scalar_subquery(), False).label("kept")
+    return select(chat, identity, said, kept).select_from(chat.outerjoin(identity, true()).join(said, true()))
+
+
+_CHAT_MADE_OR_KNOWN = _chat_made_or_known()
+_ENTERED = _entered()
 
 
 async def chat(tx: Tx, chat_id: UUID) -> Chat | None:
@@ -255,13 +293,7 @@ async def consents(tx: Tx, person_id: UUID) -> Consents:
     return Consents.of(ConsentEvent(Purpose(r.purpose), r.event, r.at, r.notice_version) for r in rows)
 
 
-_ANSWERS = t.consent_events.c
-_CONSENTS = (
-    select(_ANSWERS.purpose, _ANSWERS.event, _ANSWERS.at, _ANSWERS.notice_version)
-    .where(_ANSWERS.person_id == bindparam("person"))
-    .ext(distinct_on(_ANSWERS.purpose))
-    .order_by(_ANSWERS.purpose, *latest_first())
-)
+_CONSENTS = _latest_answers("person")
 
 
 async def record_consent(

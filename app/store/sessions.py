@@ -1,8 +1,8 @@
 """Sessions: opened at the first word, ended by /new, idle time or age; each pins the release that was live then."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from sqlalchemy import Float, Row, Uuid, bindparam, case, func, select, true, update
+from sqlalchemy import Float, Uuid, bindparam, case, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.person import Chat, Session, split_of
@@ -16,15 +16,20 @@ HOUR_S = 3600
 
 
 async def current(tx: Tx, chat: Chat, person_id: UUID | None, *, idle_minutes: int, max_hours: int) -> Session:
-    """Return the open session of a chat, a new one where the last is idle or old; its last moment becomes now."""
-    limits = {"chat": chat.id, "idle": -idle_minutes * MINUTE_S, "longest": -max_hours * HOUR_S}
+    """Return the open session of a chat; its last moment becomes now. Where the last is idle or old, a new one: `add` it."""
+    owner = person_id if chat.private else None
+    limits = {"chat": chat.id, "idle": -idle_minutes * MINUTE_S, "longest": -max_hours * HOUR_S, "owner": owner}
     row = (await tx.execute(_CONTINUED, limits)).one()
     if row.id is not None and row.ended_at is None:
-        return _session(row)
-    owner = person_id if chat.private else None
+        return Session(row.id, row.chat_id, row.person_id, row.number, row.split, row.release_id)
     number = (row.newest or 0) + 1
-    values = {"chat_id": chat.id, "owner": owner, "number": number, "split": split_of(number)}
-    return _session((await tx.execute(_OPENED, values)).one(), fresh=True)
+    return Session(uuid4(), chat.id, owner, number, split_of(number), row.live, fresh=True)
+
+
+async def add(tx: Tx, session: Session) -> None:
+    """Store a new session, in the transaction that found it to be needed: the chat is locked there."""
+    values = {"id": session.id, "chat_id": session.chat_id, "person_id": session.person_id, "number": session.number}
+    await tx.execute(_ADDED, values | {"split": session.split, "release_id": session.release_id})
 
 
 _OLD = (sessions.c.last_at < after(bindparam("idle", type_=Float))) | (
@@ -39,8 +44,16 @@ _TOUCHED = (
     .cte("touched")
 )
 _NUMBERS = select(func.max(sessions.c.number).label("newest")).where(sessions.c.chat_id == bindparam("chat")).subquery()
-# One row in any case: the highest number that there was, beside the session that was touched, if any.
-_CONTINUED = select(_NUMBERS.c.newest, _TOUCHED).select_from(_NUMBERS.outerjoin(_TOUCHED, true()))
+_OWNER = bindparam("owner", type_=Uuid)
+_LIVE = select(releases.c.id).where(
+    releases.c.person_id == _OWNER, releases.c.scope == "person", releases.c.state == "live"
+)
+# One row in any case: the highest number that there was and the release that is live, beside the session that was
+# touched, if any.
+_CONTINUED = select(_NUMBERS.c.newest, _LIVE.scalar_subquery().label("live"), _TOUCHED).select_from(
+    _NUMBERS.outerjoin(_TOUCHED, true())
+)
+_ADDED = insert(sessions)
 
 
 async def end(tx: Tx, chat_id: UUID) -> None:
@@ -48,14 +61,3 @@ async def end(tx: Tx, chat_id: UUID) -> None:
     await tx.execute(
         update(sessions).where(sessions.c.chat_id == chat_id, sessions.c.ended_at.is_(None)).values(ended_at=func.now())
     )
-
-
-_OWNER = bindparam("owner", type_=Uuid)
-_LIVE = select(releases.c.id).where(
-    releases.c.person_id == _OWNER, releases.c.scope == "person", releases.c.state == "live"
-)
-_OPENED = insert(sessions).values(person_id=_OWNER, release_id=_LIVE.scalar_subquery()).returning(sessions)
-
-
-def _session(row: Row[tuple[object, ...]], *, fresh: bool = False) -> Session:
-    return Session(row.id, row.chat_id, row.person_id, row.number, row.split, row.release_id, fresh)

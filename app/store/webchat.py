@@ -5,16 +5,18 @@ takes the visitor, so that nobody's rows can be asked for by id alone.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import RowMapping, bindparam, exists, func, insert, select, update
+from sqlalchemy import bindparam, exists, func, insert, select, update
 
 from app.clock import now
 from app.domain.consent import Purpose
 from app.store.clock import after
+from app.store.door import Door
 from app.store.engine import Tx
 from app.store.people import record_consent
 from app.store.tables.admin import login_attempts
@@ -53,14 +55,20 @@ class Newcomer:
     """The purposes that were asked about at the first visit and left off."""
 
 
-def _visitor(bot_id: UUID, row: RowMapping) -> Visitor:
+def _visitor(bot_id: UUID, row: Mapping[str, Any]) -> Visitor:
     return Visitor(bot_id=bot_id, **row)
 
 
 async def find(tx: Tx, bot_id: UUID, account_external_id: str) -> Visitor | None:
     """Return whose cookie it is; None for a stranger and for somebody forgotten."""
     row = (await tx.execute(_FIND, {"bot": bot_id, "account": account_external_id})).mappings().first()
-    return _visitor(bot_id, row) if row else None
+    return _visitor(bot_id, dict(row)) if row else None
+
+
+async def who(door: Door, bot_id: UUID, account_external_id: str) -> Visitor | None:
+    """Return the same as `find`, at the door."""
+    rows = await door.rows(_FIND, {"bot": bot_id, "account": account_external_id})
+    return _visitor(bot_id, dict(rows[0])) if rows else None
 
 
 # Every request runs it: put together once.

@@ -20,13 +20,13 @@ from app.domain.outgoing import Content
 from app.domain.turn import Outcome
 from app.errors import ChannelAwayError, NotFoundError
 from app.ports import Channel
-from app.services.lanes import SenderForgottenError, Work
+from app.services.lanes import Work
 from app.store import Tx, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
 from bots.dialogue import choices, message, press, voting
 from bots.dialogue.parts import Parts
-from bots.dialogue.room import Room, enter
+from bots.dialogue.room import Room, SenderForgottenError, enter
 
 log = Log(__name__)
 NOTES = {":u": "vote_up", ":d": "vote_down", ":0": "vote_cleared"}
@@ -72,8 +72,7 @@ class Dialogue:
             return
         try:
             async with self._parts.store.begin() as tx:
-                room = await enter(tx, self._parts, channel, work.claimed.bot_id, event)
-                await work.check(tx)
+                room = await enter(tx, self._parts, channel, work.claimed, event)
                 then = await self._lead(tx, room, event, work)
         except SenderForgottenError:
             log.info("event:sender:forgotten", inbox=work.claimed.id)

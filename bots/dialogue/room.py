@@ -10,14 +10,18 @@ from app.domain.messages import Language, pick
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.person import Account, Chat, Identity, Session
-from app.errors import ConfigError
+from app.errors import ConfigError, MenteeError
 from app.ports import Channel
-from app.services.lanes import SenderForgottenError
 from app.services.replies import as_shown
 from app.store import Tx, admission, outbox, people, sessions
+from app.store.inbox import Claimed
 from bots.dialogue.parts import Parts
 
 NOBODY = Consents(frozenset())
+
+
+class SenderForgottenError(MenteeError):
+    """Whoever sent this update was forgotten while it was handled; what was begun is rolled back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +57,26 @@ class Room:
             await outbox.put(tx, self.chat.id, part)
 
 
-async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Event) -> Room:
+async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event: Event) -> Room:
     """Resolve person, chat, language, consents and bot identity of an event whose sender has an id.
 
     Raises:
-        SenderForgottenError: they were forgotten just now.
+        SenderForgottenError: they were forgotten since the update was claimed: forgetting takes its body in the
+            transaction that drops its person.
         ConfigError: the bot has no identity.
     """
     # The person before the chat, as everybody does who holds both.
+    bot_id = claimed.bot_id
     known = await people.arrived(tx, bot_id, event.sender)
     if known is None:
         raise SenderForgottenError
     account, person = known
-    chat, identity = await people.chat_and_identity(tx, bot_id, event.chat, account.person_id)
-    if identity is None:
+    found = await people.enter(tx, bot_id, event.chat, account.person_id, claimed.id)
+    if not found.kept:
+        raise SenderForgottenError
+    if found.identity is None:
         raise ConfigError("this bot has no identity; write one in the panel under Bot identity")
+    chat = found.chat
     if chat.awaiting and not chat.awaiting.lasts(clock.now(), parts.settings.session_idle_minutes):
         chat = replace(chat, awaiting=None)
     return Room(
@@ -76,8 +85,8 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, bot_id: UUID, event: Eve
         chat=chat,
         account=account,
         language=pick(person.language or event.sender.language or parts.settings.language),
-        consents=(await people.consents(tx, account.person_id)).on(channel.name) if chat.private else NOBODY,
-        identity=identity,
+        consents=found.consents.on(channel.name) if chat.private else NOBODY,
+        identity=found.identity,
         first_time=chat.private and not person.asked_consent,
     )
 
@@ -95,7 +104,7 @@ async def held(tx: Tx, room: Room) -> Room:
 
 
 async def session_of(tx: Tx, parts: Parts, room: Room) -> Session:
-    """Return the open session of a room."""
+    """Return the open session of a room, or a new one that is not stored yet."""
     return await sessions.current(
         tx,
         room.chat,

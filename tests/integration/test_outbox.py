@@ -29,6 +29,7 @@ async def part(store: Store) -> Due:
         bot = await people.ensure_bot(tx, "telegram", "9001")
         chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
         session = await sessions.current(tx, chat, None, idle_minutes=30, max_hours=24)
+        await sessions.add(tx, session)
         turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()), MADE)
         await outbox.put_part(tx, chat.id, turn.id, 0, Content("…"))
         (due,) = await outbox.claim(tx, OWNER, 10, [bot])
@@ -228,16 +229,3 @@ async def test_what_an_overtaken_sender_says_has_no_effect(store: Store, part: D
         assert not await outbox.sent(tx, part, "first")
         assert await outbox.sent(tx, again, "second")
     assert (await row_of(store))["provider_message_id"] == "second"
-
-
-async def test_a_chat_comes_with_the_newest_identity_of_its_bot(store: Store) -> None:
-    async with store.begin() as tx:
-        bot = await people.ensure_bot(tx, "telegram", "9001")
-        _, nobody = await people.chat_and_identity(tx, bot, ChatAddress("71"), None)
-        for name in ("Old", "New"):
-            await people.add_identity(tx, bot, name=name, system_prompt=name, privacy_notice="", created_by="test")
-        chat, identity = await people.chat_and_identity(tx, bot, ChatAddress("71"), None)
-        assert identity == await people.identity(tx, bot)
-    assert nobody is None
-    assert identity
-    assert (chat.bot_id, identity.name, identity.version) == (bot, "New", 2)

@@ -25,7 +25,7 @@ from app.services.deliver import Deliverer
 from app.services.intake import Intake
 from app.services.lanes import LaneRunner, Work
 from app.services.stream import Item, Streams
-from app.store import Store, Tx, feedback, memory, outbox, people, sessions, turns, votes
+from app.store import Door, Store, Tx, feedback, memory, outbox, people, sessions, turns, votes
 from app.web import middleware
 from bots.web import WebChannel, create_web_chat
 
@@ -91,6 +91,8 @@ class WebChat:
     ) -> None:
         async with self.store.begin() as tx:
             session = await sessions.current(tx, chat, account.person_id, idle_minutes=30, max_hours=24)
+            if session.fresh:
+                await sessions.add(tx, session)
             new = turns.NewTurn(
                 inbox_id, session.id, chat.id, account.person_id, text, message_id, Origin(), sibling and sibling.id
             )
@@ -191,7 +193,9 @@ async def running_web_chat(
         await people.add_identity(
             tx, bot_id, name=identity, system_prompt="Help.", privacy_notice="Nothing leaves.", created_by="test"
         )
-    routes, channel = create_web_chat(store, streams, Intake(store, SECRET, woken).door(bot_id), settings)
+    door = Door(store.engine.url.render_as_string(hide_password=False).replace("+asyncpg", ""))
+    intake = Intake(door, SECRET, woken)
+    routes, channel = create_web_chat(store, door, streams, intake.door(bot_id), settings)
     root = web.Application()
     middleware.install(root)
     root.add_subapp("/chat", routes)
@@ -199,6 +203,7 @@ async def running_web_chat(
     chat.gate.set()
     owner = uuid4().hex
     lanes = LaneRunner(store, chat.handle, owner, woken)
+    intake.hand_to(lanes)
     deliverer = Deliverer(store, {bot_id: channel}, owner, chat.due)
     server = TestServer(root, host="127.0.0.1")
     await server.start_server()
@@ -210,5 +215,6 @@ async def running_web_chat(
         await server.close()
         await lanes.stop(2)
         await deliverer.stop(2)
+        await door.close()
         # They end by themselves once stopped; a cancelled commit would spoil the connection for the next test.
         await asyncio.wait_for(asyncio.gather(*working), 5)

@@ -1,0 +1,78 @@
+"""What an update leads to is read in one statement: its chat, the bot's newest identity, its person's consents."""
+
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from app.domain.consent import Purpose
+from app.domain.event import ChatAddress
+from app.store import Door, Store, Tx, inbox, people
+
+HERE, GROUP = ChatAddress("71"), ChatAddress("-5", kind="group")
+
+
+@pytest.fixture
+async def arrived(store: Store, door: Door) -> tuple[UUID, UUID, int]:
+    """Somebody new has sent an update: bot, person and the update's number."""
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "telegram", "9001")
+        person = await people.add_person(tx, language="en")
+    accepted = await inbox.accept(door, bot, [inbox.Stored((b"1",), "71:", b"{}")], owner="host:1", most=1)
+    return bot, person, accepted.claimed[0].id
+
+
+async def answered(tx: Tx, person: UUID, purpose: Purpose, event: str) -> None:
+    await people.record_consent(
+        tx, person, purpose, event, notice="notice", language="en", channel="telegram", evidence="test"
+    )
+
+
+async def test_a_chat_comes_with_the_newest_identity_of_its_bot(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
+    bot, person, update = arrived
+    async with store.begin() as tx:
+        nameless = await people.enter(tx, bot, HERE, person, update)
+        for name in ("Old", "New"):
+            await people.add_identity(tx, bot, name=name, system_prompt=name, privacy_notice="", created_by="test")
+        found = await people.enter(tx, bot, HERE, person, update)
+        assert found.identity == await people.identity(tx, bot)
+    assert nameless.identity is None
+    assert found.identity
+    assert (found.chat, found.chat.bot_id, found.chat.person_id) == (nameless.chat, bot, person)
+    assert (found.identity.name, found.identity.version) == ("New", 2)
+
+
+async def test_the_last_answer_to_each_purpose_counts(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
+    bot, person, update = arrived
+    async with store.begin() as tx:
+        nothing = await people.enter(tx, bot, HERE, person, update)
+        for purpose, event in (
+            (Purpose.MEMORY, "given"),
+            (Purpose.PERSONAL_TRAINING, "given"),
+            (Purpose.PERSONAL_TRAINING, "withdrawn"),
+            (Purpose.HUMAN_REVIEW, "refused"),
+        ):
+            await answered(tx, person, purpose, event)
+        found = await people.enter(tx, bot, HERE, person, update)
+        assert found.consents == await people.consents(tx, person)
+    assert (nothing.consents.allowed, nothing.consents.answered) == (frozenset(), frozenset())
+    assert found.consents.allowed == {Purpose.MEMORY}
+    assert found.consents.answered == {Purpose.MEMORY, Purpose.PERSONAL_TRAINING, Purpose.HUMAN_REVIEW}
+
+
+async def test_in_a_group_nobody_allows_anything(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
+    bot, person, update = arrived
+    async with store.begin() as tx:
+        await answered(tx, person, Purpose.MEMORY, "given")
+        found = await people.enter(tx, bot, GROUP, person, update)
+    assert (found.chat.person_id, found.consents.allowed) == (None, frozenset())
+
+
+async def test_an_update_without_its_body_is_not_kept(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
+    bot, person, update = arrived
+    async with store.begin() as tx:
+        before = await people.enter(tx, bot, HERE, person, update)
+        await tx.execute(text("update inbox set body = null"))
+        after = await people.enter(tx, bot, HERE, person, update)
+        unknown = await people.enter(tx, bot, HERE, person, update + 1)
+    assert (before.kept, after.kept, unknown.kept) == (True, False, False)
