@@ -109,3 +109,30 @@ async def test_a_turn_that_cannot_be_stored_lets_go_of_the_model(database_url: s
         turns = await running.rows("select user_text, state from turns")
     assert [(t["user_text"], t["state"]) for t in turns] == [("hello", "done")]
     assert not model.running
+
+
+async def test_a_gateway_that_stops_in_between_lets_go_of_the_model(database_url: str, model: ModelServer) -> None:
+    async with road(database_url, model.url) as running, running.visitor() as visitor:
+        model.next(faults.Slow(first_token_s=60.0))
+        async with running.store.begin() as tx:
+            await tx.execute(text("lock table turns in share mode"))  # reads go on, no turn can be stored
+            await visitor.say("hello")
+            async with asyncio.timeout(SOON_S):
+                while not model.running:
+                    await asyncio.sleep(0.02)
+            await running.gateway.lanes.stop(0.1)
+            async with asyncio.timeout(SOON_S):
+                while model.running:
+                    await asyncio.sleep(0.02)
+        assert await running.rows("select 1 from turns") == []
+        (row,) = await running.rows("select state, attempts from inbox")
+    assert row == {
+        "state": "claimed",
+        "attempts": 1,
+    }  # its lease runs out, or the next start of this host gives it back
+    async with road(database_url, model.url) as running:
+        async with running.store.begin() as tx:
+            await tx.execute(text("update inbox set lease_until = now()"))
+        async with asyncio.timeout(SOON_S):
+            while [row["state"] for row in await running.rows("select state from turns")] != ["done"]:
+                await asyncio.sleep(0.05)

@@ -4,9 +4,11 @@ The real one is used where MENTEE_TEST_VLLM_URL says where it is; it must allow 
 priority. MENTEE_TEST_VLLM_ADAPTER names an adapter directory that fits its base.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from app.clients.vllm import VllmClient
+from app.domain.prompt import ChatMessage
+from app.ports import Delta, Sampling
+from app.services.ahead import Ahead
 from tests.fakes.model import ModelServer
 
 JSON = dict[str, Any]
@@ -216,6 +222,33 @@ async def test_stream_with_everything_that_is_stored(target: Target) -> None:
     assert first["prompt_token_ids"] == whole["prompt_token_ids"]
     assert "".join(_deltas(events)) == whole["choices"][0]["message"]["content"]
     assert usage["usage"]["completion_tokens"] == len(ids)
+
+
+async def test_a_stream_is_begun_in_one_task_and_read_and_closed_in_others(target: Target) -> None:
+    client = VllmClient(target.url)
+    stream = client.stream(
+        target.model, [ChatMessage(role="user", content="Say hi")], Sampling(max_tokens=16), salt="s"
+    )
+    deltas: list[Delta] = []
+
+    async def read() -> None:
+        deltas.extend([delta async for delta in ahead])
+
+    try:
+        async with aclosing(Ahead(stream)) as ahead:
+            await asyncio.create_task(ahead.start())
+            await asyncio.create_task(read())
+        completion = deltas[-1].completion
+        assert completion
+        assert completion.text == "".join(delta.text for delta in deltas)
+        assert len(completion.token_ids) == len(completion.logprobs) > 0
+        # One that nobody reads is let go of, and the client is none the worse for it.
+        left = Ahead(client.stream(target.model, [ChatMessage(role="user", content="Hi")], Sampling(), salt="s"))
+        await asyncio.create_task(left.start())
+        await asyncio.create_task(left.aclose())
+        assert await client.healthy()
+    finally:
+        await client.close()
 
 
 async def test_stream_without_options(target: Target) -> None:
