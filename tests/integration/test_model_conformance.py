@@ -1,13 +1,9 @@
-"""One suite for the fake model server and a real vLLM: what it demands of both, the fake may be used for.
-
-The real one is used where MENTEE_TEST_VLLM_URL says where it is; it must allow runtime LoRA loading and schedule by
-priority. MENTEE_TEST_VLLM_ADAPTER names an adapter directory that fits its base.
-"""
+"""One suite for the fake model server and a real vLLM: what it demands of both, the fake may be used for."""
 
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +13,18 @@ import aiohttp
 import pytest
 
 from app.clients.vllm import VllmClient
+from app.domain.profiles import DEFAULT_PROFILE, profile
 from app.domain.prompt import ChatMessage
+from app.embedded import model
+from app.embedded.parts import Home
 from app.ports import Delta, Sampling
 from app.services.ahead import Ahead
+from learner.serve.probe import write_marked_adapter
 from tests.fakes.model import ModelServer
+from tests.support.vllm_server import vllm_for_many
 
 JSON = dict[str, Any]
+HOME = Home(Path(os.environ.get("MENTEE_TEST_HOME", "var")))
 HI: list[JSON] = [{"role": "user", "content": "Say hi"}]
 VERDICT: JSON = {
     "type": "object",
@@ -92,19 +94,35 @@ def _write_adapter(folder: Path) -> str:
     return str(folder)
 
 
-@pytest.fixture(params=["fake", pytest.param("vllm", marks=pytest.mark.slow)])
+@dataclass(frozen=True, slots=True)
+class Real:
+    """A running vLLM with an adapter that fits its base."""
+
+    url: str
+    adapter: str
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Real]:
+    model_dir = model.ensure(HOME, profile(DEFAULT_PROFILE))
+    adapter = write_marked_adapter(tmp_path_factory.mktemp("conformance") / "adapter", model_dir, seed=3)
+    with vllm_for_many(model_dir) as url:
+        yield Real(url, str(adapter))
+
+
+# One worker for all of them, so that one server is enough.
+ON_VLLM = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.xdist_group("conformance")]
+
+
+@pytest.fixture(params=["fake", pytest.param("vllm", marks=ON_VLLM)])
 async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Target]:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=100)) as http:
         if request.param == "fake":
             async with ModelServer() as server:
                 yield Target(http, server.url, server.name, _write_adapter(tmp_path / "adapter"))
             return
-        url = os.environ.get("MENTEE_TEST_VLLM_URL")
-        if not url:
-            pytest.skip("MENTEE_TEST_VLLM_URL does not say where a vLLM runs")
-        async with http.get(f"{url}/v1/models") as response:
-            model = (await response.json())["data"][0]["id"]
-        yield Target(http, url, model, os.environ.get("MENTEE_TEST_VLLM_ADAPTER", ""))
+        served: Real = request.getfixturevalue("real")
+        yield Target(http, served.url, DEFAULT_PROFILE, served.adapter)
 
 
 async def test_health_version_models(target: Target) -> None:
@@ -456,8 +474,6 @@ async def test_unknown_routes(target: Target) -> None:
 
 
 async def test_adapters_come_and_go(target: Target) -> None:
-    if not target.adapter:
-        pytest.skip("MENTEE_TEST_VLLM_ADAPTER names no adapter")
     request: JSON = {"lora_name": "conformance", "lora_path": target.adapter}
     assert await target.post("/v1/load_lora_adapter", **request) == (
         200,
