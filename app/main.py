@@ -45,7 +45,7 @@ from app.services.lanes import LaneRunner
 from app.services.remember import Rewriter
 from app.services.stops import Stops
 from app.services.stream import Streams
-from app.store import Door, Store, people
+from app.store import StatementPool, Store, people
 from app.store.owners import release_dead
 from app.telemetry import Log
 from app.web.health import Started, add_health_routes
@@ -61,8 +61,9 @@ if TYPE_CHECKING:
 log = Log(__name__)
 # Few, so that a crowd's messages wait for a turn at the database and not all at once for a turn in this process.
 CONNECTIONS = 6
-# What arrives is stored and acknowledged beside all that: a platform waits for it.
-DOOR_CONNECTIONS = 4
+# What arrives is stored and acknowledged beside all that, and beside whoever only opens pages: a platform waits for it.
+INTAKE_CONNECTIONS = 4
+PAGE_CONNECTIONS = 2
 SMALL_MODEL_PARAMETERS = 500_000_000
 MAX_BODY = 4 * 1024 * 1024
 JUDGE_TIMEOUT_S = 8.0
@@ -142,14 +143,24 @@ async def build(settings: Settings) -> Gateway:
     secret = _secret(settings)
     # The random part keeps apart what containers would call the same: one host name, process 1.
     owner = f"{socket.gethostname()}:{secrets.token_hex(4)}:{os.getpid()}"
-    arrived, due = asyncio.Event(), asyncio.Event()
-    door = Door(_database_url(settings), pool_size=DOOR_CONNECTIONS)
-    intake = Intake(door, secret, arrived)
+    due = asyncio.Event()
     streams = Streams()
     channels: dict[UUID, Channel] = {}
 
+    model = _model(settings)
+    judge = _judge_client(settings)
+    acts = Acts(store, settings)
+    stops = Stops(store)
+    base = served_base(profile(settings.model), settings.model_dir)
+    converse = Converse(store, model, base, streams, stops, settings, learning_of(settings), due)
+    dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, acts, converse, due), channels)
+    lanes = LaneRunner(store, dialogue.handle, owner)
+    intake_pool = StatementPool(_database_url(settings), size=INTAKE_CONNECTIONS)
+    page_pool = StatementPool(_database_url(settings), size=PAGE_CONNECTIONS)
+    intake = Intake(intake_pool, secret, lanes)
+
     web_bot = await _bot(store, settings, "web", "web", "Mentee")
-    chat_app, web_channel = create_web_chat(store, door, streams, intake.door(web_bot), settings)
+    chat_app, web_channel = create_web_chat(store, page_pool, streams, intake.door(web_bot), settings)
     channels[web_bot] = web_channel
     telegram = None
     if settings.telegram_bot_token:
@@ -162,13 +173,6 @@ async def build(settings: Settings) -> Gateway:
     if whatsapp:
         channels[whatsapp.bot_id] = whatsapp.channel
 
-    model = _model(settings)
-    judge = _judge_client(settings)
-    acts = Acts(store, settings)
-    stops = Stops(store)
-    base = served_base(profile(settings.model), settings.model_dir)
-    converse = Converse(store, model, base, streams, stops, settings, learning_of(settings), due)
-    dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, acts, converse, due), channels)
     wake = relay(store)
     parts = GatewayParts(store, model, wake, telegram, whatsapp)
     started = Started()
@@ -177,8 +181,13 @@ async def build(settings: Settings) -> Gateway:
     )
     for path, handler in whatsapp.routes.items() if whatsapp else ():
         app.router.add_post(path, handler)
-    lanes = LaneRunner(store, dialogue.handle, owner, arrived)
-    intake.hand_to(lanes)
+    closing = [
+        model.close(),
+        *([judge.close()] if judge else []),
+        intake_pool.close(),
+        page_pool.close(),
+        store.close(),
+    ]
     return Gateway(
         app=app,
         store=store,
@@ -187,7 +196,7 @@ async def build(settings: Settings) -> Gateway:
         loops=(wake.run(), stops.run(), keep_house(store, settings)),
         telegram=telegram,
         whatsapp=whatsapp,
-        closing=(model.close(), *([judge.close()] if judge else []), door.close(), store.close()),
+        closing=closing,
         started=started,
     )
 

@@ -19,4 +19,6 @@ class RawUpdate:
 
 
 Accept = Callable[[Sequence[RawUpdate]], Awaitable[None]]
-"""Stores a batch durably, repeats dropped, before it returns. Raises `StoreUnavailableError` when it cannot."""
+"""Stores a batch durably, repeats dropped, before it returns. Raises `StoreUnavailableError` when it cannot store all of it:
+the same batch again does no harm.
+"""

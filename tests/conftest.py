@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import asyncpg
 import pytest
 
-from app.store import Door, Store
+from app.store import StatementPool, Store
 from tests.support.postgres import migrate, throwaway_postgres
 
 pytest_plugins = ["tests.fakes.fixtures"]
@@ -62,8 +62,8 @@ async def store(database_url: str) -> AsyncIterator[Store]:
 
 
 @pytest.fixture
-async def door(database_url: str) -> AsyncIterator[Door]:
-    """The door of the same database."""
-    opened = Door(database_url)
+async def pool(database_url: str) -> AsyncIterator[StatementPool]:
+    """Single statements on the same database."""
+    opened = StatementPool(database_url, size=4)
     yield opened
     await opened.close()

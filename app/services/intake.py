@@ -12,22 +12,17 @@ from uuid import UUID
 
 from app.failpoints import reach
 from app.services.lanes import LaneRunner
-from app.store import Door, inbox
+from app.store import StatementPool, inbox
 from bots.base import Accept, RawUpdate
 
 
 class Intake:
-    """Stores updates once. `woken` is set when some were left to the lanes' next look, so that it comes at once."""
+    """Stores updates once."""
 
-    def __init__(self, door: Door, secret: bytes, woken: asyncio.Event) -> None:
-        """Take the database, the key of the dedupe digests, and the event that wakes the lanes."""
-        self._door = door
+    def __init__(self, pool: StatementPool, secret: bytes, lanes: LaneRunner) -> None:
+        """Take the database, the key of the dedupe digests, and the lanes of this process."""
+        self._pool = pool
         self._secret = secret
-        self._woken = woken
-        self._lanes: LaneRunner | None = None
-
-    def hand_to(self, lanes: LaneRunner) -> None:
-        """Let these lanes have what they have seats for as soon as it is stored."""
         self._lanes = lanes
 
     def door(self, bot_id: UUID) -> Accept:
@@ -39,24 +34,27 @@ class Intake:
         return accept
 
     async def accept(self, bot_id: UUID, updates: Sequence[RawUpdate]) -> int:
-        """Store a batch; return how many were new.
+        """Store a batch, each update by itself; return how many were new.
 
         Raises:
             StoreUnavailableError: not all of it was stored; the platform shall send it again.
         """
-        rows = [inbox.Stored(tuple(self.digest(bot_id, key) for key in u.keys), u.lane, u.body) for u in updates]
-        if self._lanes is None:
-            accepted = await inbox.accept(self._door, bot_id, rows)
-            reach("intake:stored")
-        else:
-            with self._lanes.expecting(len(rows)) as seats:
-                accepted = await inbox.accept(self._door, bot_id, rows, owner=self._lanes.owner, most=seats)
-                reach("intake:stored")
-                self._lanes.take(accepted.claimed)
-        if accepted.new > len(accepted.claimed):
-            self._woken.set()
+        new = 0
+        for update in updates:
+            keys = tuple(self.digest(bot_id, key) for key in update.keys)
+            new += await self._accept(bot_id, inbox.Stored(keys, update.lane, update.body))
         # What was taken up asks the database for its first words; the answer here is written meanwhile.
         await asyncio.sleep(0)
+        return new
+
+    async def _accept(self, bot_id: UUID, update: inbox.Stored) -> bool:
+        with self._lanes.seat() as kept:
+            accepted = await inbox.accept(self._pool, bot_id, update, self._lanes.owner if kept else None)
+            reach("intake:stored")
+            if accepted.claimed:
+                self._lanes.take(accepted.claimed)
+        if accepted.new and not accepted.claimed:
+            self._lanes.wake()
         return accepted.new
 
     def digest(self, bot_id: UUID, key: str) -> bytes:

@@ -1,6 +1,6 @@
 """The loop that hands each stored update to its handler: one at a time per lane, lanes side by side, leases held.
 
-What arrives for an empty lane while there are seats comes claimed from the door; the loop looks for everything else.
+What arrives for an empty lane while there is a seat comes claimed from the intake; the loop looks for everything else.
 
 stored ──claim──► claimed ──handler──► done | refused | quarantined
                     │ retryable error: back to stored, later          (at most MAX_ATTEMPTS)
@@ -11,7 +11,7 @@ stored ──claim──► claimed ──handler──► done | refused | quar
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 
 from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreFullError, StoreUnavailableError
@@ -78,15 +78,15 @@ Handler = Callable[[Work], Awaitable[None]]
 class LaneRunner:
     """Claims and runs updates until it is stopped; `stop` lets what runs finish."""
 
-    def __init__(self, store: Store, handler: Handler, owner: str, woken: asyncio.Event, concurrency: int = 32) -> None:
+    def __init__(self, store: Store, handler: Handler, owner: str, concurrency: int = 32) -> None:
         """Take the handler of one update, the owner's name for leases, and how many lanes may be seated at once."""
         self.owner = owner
         self._store = store
         self._handler = handler
-        self._woken = woken
+        self._woken = asyncio.Event()
         self._seats = concurrency
         self._short = False
-        self._expected = 0
+        self._kept = 0
         self._running: dict[asyncio.Task[None], Work] = {}
         self._stopping = asyncio.Event()
 
@@ -110,32 +110,34 @@ class LaneRunner:
             for task in left:
                 task.cancel()
 
+    def wake(self) -> None:
+        """Look at once: something is there to be claimed."""
+        self._woken.set()
+
     @contextmanager
-    def expecting(self, count: int) -> Iterator[int]:
-        """Keep up to `count` seats for what is being stored; yield how many there are. `take` it inside the block."""
-        kept = 0 if self._stopping.is_set() else max(0, min(count, self._free))
-        self._expected += kept
+    def seat(self) -> Iterator[bool]:
+        """Keep a seat for what is being stored, where one is free that nobody waits for; `take` it inside the block."""
+        kept = not self._stopping.is_set() and not self._short and self._free > 0
+        self._kept += kept
         try:
             yield kept
         finally:
-            self._expected -= kept
+            self._kept -= kept
             if kept:
                 self._seat_left()
 
-    def take(self, found: Sequence[inbox.Claimed]) -> None:
+    def take(self, claimed: inbox.Claimed) -> None:
         """Handle what this runner's owner has claimed."""
-        if found:
-            reach("lane:claimed")
-        for claimed in found:
-            work = Work(claimed, self.owner, self._seat_left)
-            task = asyncio.create_task(self._work(work))
-            self._running[task] = work
-            task.add_done_callback(self._ended)
+        reach("lane:claimed")
+        work = Work(claimed, self.owner, self._seat_left)
+        task = asyncio.create_task(self._work(work))
+        self._running[task] = work
+        task.add_done_callback(self._ended)
 
     @property
     def _free(self) -> int:
         seated = sum(work.seated for work in self._running.values())
-        return min(self._seats - seated, MOST_AT_ONCE - len(self._running)) - self._expected
+        return min(self._seats - seated, MOST_AT_ONCE - len(self._running)) - self._kept
 
     async def _claim(self) -> None:
         """Take up everything that is ready; where there is more than free seats, whoever leaves one asks for the next."""
@@ -143,18 +145,22 @@ class LaneRunner:
         self._short = free <= 0
         if self._short:
             return
+        self._kept += free
         try:
             async with self._store.single() as tx:
                 found = await inbox.claim(tx, self.owner, free)
         except inbox.LaneTakenError:
-            self._woken.set()
+            self.wake()
             return
         except StoreUnavailableError as error:
             log.warning("inbox:claim:store_away", kind=type(error).__name__)
             await asyncio.sleep(STORE_AWAY_S)
             return
+        finally:
+            self._kept -= free
         self._short = len(found) == free
-        self.take(found)
+        for claimed in found:
+            self.take(claimed)
 
     def _seat_left(self) -> None:
         if self._short:

@@ -1,4 +1,4 @@
-"""Taking up rows that wait in lanes: the oldest open row of a lane and no other, held by a lease.
+"""Taking up rows that wait in lanes, held by a lease: of a lane what was held before, else the oldest that waits.
 
 Both ends of the road rest on it, what comes in and what goes out, so it is written once. Rows get their numbers before
 they are committed: a row may appear behind a later one that is held already. It waits for that one to end.
@@ -6,7 +6,9 @@ they are committed: a row may appear behind a later one that is held already. It
 
 
 def claiming(table: str, lane: str, *, waiting: str, held: str, only: str = "true") -> str:
-    """Return the start of an update that holds the oldest open row of each lane; rows held by others are passed over.
+    """Return the start of an update that holds one open row of each lane in which nobody holds any.
+
+    A row whose lease is over comes before those that wait; of these the oldest is first.
 
     What follows it begins with `from ready`, joined by `taken.id = ready.id`. Bind `owner`, `limit` (rows) and `lease`
     (seconds). States are written out and not bound: only so PostgreSQL sees that the partial indexes fit.
@@ -29,8 +31,8 @@ def claiming(table: str, lane: str, *, waiting: str, held: str, only: str = "tru
           and not exists (
               select 1 from {table} e
               where e.{lane} = r.{lane} and e.state in ('{waiting}', '{held}')
-                and ((e.state = r.state and e.id < r.id)
-                     or (e.state = '{held}' and (r.state = '{waiting}' or e.lease_until >= now())))
+                and ((e.state = '{waiting}', e.id) < (r.state = '{waiting}', r.id)
+                     or (e.state = '{held}' and e.lease_until >= now()))
           )
         order by r.id
         limit :limit

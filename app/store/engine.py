@@ -41,7 +41,7 @@ def async_url(url: str) -> str:
 
 
 class Store:
-    """The door to the database: one pool, one transaction per `begin()`."""
+    """Transactions: one pool, one transaction per `begin()`."""
 
     def __init__(self, url: str, *, pool_size: int = 10) -> None:
         """Prepare the pool; nothing connects yet.
@@ -176,6 +176,12 @@ async def _to_its_end(commit: Coroutine[object, object, None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait([running])
         raise
+
+
+def constraint_of(error: DBAPIError) -> str | None:
+    """Return the name of the constraint that a statement broke."""
+    cause = error.orig.__cause__ if error.orig else None
+    return cause.constraint_name if isinstance(cause, asyncpg.IntegrityConstraintViolationError) else None
 
 
 def _meaning(error: DBAPIError | asyncpg.PostgresError) -> StoreUnavailableError | None:

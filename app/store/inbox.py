@@ -1,11 +1,13 @@
 """Raw updates: stored once, claimed in the order of their lane, renewed, finished. Ordering and dedupe are constraints.
 
-An update whose lane is empty can be claimed as it is stored, by the process that stores it. A lane's oldest unfinished row is the only one that can be claimed, so updates of one chat never overtake each other,
-and lanes run side by side. A claim is a lease by the database's clock; its owner and its number (`attempts`) are the fence
-in the final update, so that a process which lost a claim and has it again ends only the newer one.
+An update whose lane is empty can be claimed as it is stored, by the process that stores it. Of every other lane one row
+can be claimed at a time: what was held before and whose lease is over, else the oldest; so updates of one chat never
+overtake each other, and lanes run side by side. A claim is a lease by the database's clock; its owner and its number
+(`attempts`) are the fence in the final update, so that a process which lost a claim and has it again ends only the newer
+one.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -16,13 +18,14 @@ from sqlalchemy.exc import IntegrityError
 from app.errors import MenteeError
 from app.store.claims import claiming
 from app.store.clock import after
-from app.store.door import Door
-from app.store.engine import Tx
+from app.store.engine import Tx, constraint_of
+from app.store.pool import StatementPool
 from app.store.tables.road import inbox
 
 LEASE_S = 30
 DAY_S = 86_400
 MAX_ATTEMPTS = 5
+ONE_A_LANE = "ix_inbox_claimed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +56,32 @@ class LaneTakenError(MenteeError):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """How many updates of a batch were new, and which of those are the caller's to handle now."""
+    """Whether an update was new, and the claim where it is the caller's to handle now."""
 
-    new: int
-    claimed: Sequence[Claimed]
+    new: bool
+    claimed: Claimed | None = None
 
 
-async def accept(
-    door: Door, bot_id: UUID, updates: Sequence[Stored], *, owner: str | None = None, most: int = 0
-) -> Accepted:
-    """Store what is new; an update whose any key was seen before has no effect. Claim what may be handled at once.
+async def accept(pool: StatementPool, bot_id: UUID, update: Stored, owner: str | None = None) -> Accepted:
+    """Store an update; one whose any key was seen before has no effect.
 
-    One statement and transaction an update: a batch that breaks off in the middle comes again, and what was stored of it
-    has no second effect.
-
-    Args:
-        door: the database.
-        bot_id: whose updates they are.
-        updates: in the order of their arrival.
-        owner: who claims; None stores only.
-        most: how many may be claimed; those whose lane is empty are, unless intake is paused.
+    With an `owner` it is claimed where its lane is empty, unless intake is paused. Whoever never learns that a claim
+    succeeded, because the answer was lost or nobody waited for it, has the update back once the lease is over.
     """
-    new, claimed = 0, list[Claimed]()
-    for item in updates:
-        keys, lane = sorted(set(item.keys)), f"{bot_id}:{item.lane}"
-        row = {"keys": keys, "count": len(keys), "bot": bot_id, "lane": lane, "body": item.body, "lease": LEASE_S}
-        try:
-            stored = await door.rows(_ACCEPT, row | {"owner": owner if len(claimed) < most else None})
-        except asyncpg.UniqueViolationError:
-            # Somebody took up a row of this lane in this very moment: this one waits behind it.
-            stored = await door.rows(_ACCEPT, row | {"owner": None})
-        new += len(stored)
-        claimed += [Claimed(one["id"], bot_id, lane, item.body, attempts=1) for one in stored if one["owner"]]
-    return Accepted(new, claimed)
+    keys, lane = sorted(set(update.keys)), f"{bot_id}:{update.lane}"
+    row = {"keys": keys, "count": len(keys), "bot": bot_id, "lane": lane, "body": update.body, "lease": LEASE_S}
+    try:
+        rows = await pool.fetch(_ACCEPT, row | {"owner": owner})
+    except asyncpg.UniqueViolationError as error:
+        if error.constraint_name != ONE_A_LANE:
+            raise
+        # Somebody took up a row of this lane in this very moment: this one waits behind it.
+        rows = await pool.fetch(_ACCEPT, row | {"owner": None})
+    if not rows:
+        return Accepted(new=False)
+    (stored,) = rows
+    claimed = Claimed(stored["id"], bot_id, lane, update.body, attempts=1) if stored["owner"] else None
+    return Accepted(new=True, claimed=claimed)
 
 
 # While intake is paused nothing is claimed; what arrives is stored.
@@ -113,7 +109,7 @@ _CLAIM = text(
 
 
 async def claim(tx: Tx, owner: str, limit: int) -> list[Claimed]:
-    """Claim up to `limit` rows, at most one a lane, oldest first; none while intake is paused.
+    """Claim up to `limit` rows, at most one a lane; none while intake is paused.
 
     Raises:
         LaneTakenError: nothing was claimed; look again.
@@ -121,6 +117,8 @@ async def claim(tx: Tx, owner: str, limit: int) -> list[Claimed]:
     try:
         rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S})
     except IntegrityError as error:
+        if constraint_of(error) != ONE_A_LANE:
+            raise
         raise LaneTakenError from error
     return sorted((Claimed(r.id, r.bot_id, r.lane, bytes(r.body or b""), r.attempts) for r in rows), key=lambda c: c.id)
 

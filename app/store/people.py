@@ -190,24 +190,25 @@ async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | 
 class Entered:
     """Where an update leads: its chat, its bot's newest identity, and what its person allows there (in groups nothing).
 
-    `kept` is false when its body is gone: who sent it was forgotten since it was claimed.
+    `has_body` is false when who sent it was forgotten since it was claimed.
     """
 
     chat: Chat
     identity: Identity | None
     consents: Consents
-    kept: bool
+    has_body: bool
 
 
-async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, update_id: int) -> Entered:
+async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inbox_id: int) -> Entered:
     """Return what an update of this person leads to; the chat is made when it is new and locked until `tx` ends.
 
-    The person's row is held already: until then neither consents nor the update's body can change.
+    The person's row is held already, so that forgetting waits and the update's body stays. An answer to a consent may come
+    in between: whoever keeps something of theirs asks again.
     """
-    row = (await tx.execute(_ENTERED, _placed(bot_id, address, person_id) | {"update": update_id})).one()
+    row = (await tx.execute(_ENTERED, _placed(bot_id, address, person_id) | {"inbox": inbox_id})).one()
     answers = zip(row.purposes or (), row.events or (), row.moments or (), row.notices or (), strict=True)
     allowed = Consents.of(ConsentEvent(Purpose(purpose), *answer) for purpose, *answer in answers)
-    return Entered(_chat(row), _identity(row) if row.identity_id else None, allowed, row.kept)
+    return Entered(_chat(row), _identity(row) if row.identity_id else None, allowed, row.has_body)
 
 
 def _placed(bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> dict[str, object]:
@@ -226,11 +227,11 @@ def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
     return made.returning(t.chats)
 
 
-def _latest_answers(person: str) -> Select[tuple[object, ...]]:
+def _latest_answers() -> Select[tuple[object, ...]]:
     answers = t.consent_events.c
     return (
         select(answers.purpose, answers.event, answers.at, answers.notice_version)
-        .where(answers.person_id == bindparam(person))
+        .where(answers.person_id == bindparam("person_id"))
         .ext(distinct_on(answers.purpose))
         .order_by(answers.purpose, *latest_first())
     )
@@ -239,13 +240,13 @@ def _latest_answers(person: str) -> Select[tuple[object, ...]]:
 def _entered() -> Select[tuple[object, ...]]:
     chat = _chat_made_or_known().cte("chat")
     identity = _newest_identity(chat.c.bot_id).lateral("identity")
-    answer = _latest_answers("person_id").subquery("answer")
+    answer = _latest_answers().subquery("answer")
     columns = {"purposes": answer.c.purpose, "events": answer.c.event, "moments": answer.c.at}
     columns |= {"notices": answer.c.notice_version}
     said = select(*(func.array_agg(column).label(name) for name, column in columns.items())).subquery("said")
-    body = select(inbox.c.body.is_not(None)).where(inbox.c.id == bindparam("update", type_=BigInteger))
-    kept = func.coalesce(body.scalar_subquery(), False).label("kept")
-    return select(chat, identity, said, kept).select_from(chat.outerjoin(identity, true()).join(said, true()))
+    body = select(inbox.c.body.is_not(None)).where(inbox.c.id == bindparam("inbox", type_=BigInteger))
+    has_body = func.coalesce(body.scalar_subquery(), False).label("has_body")
+    return select(chat, identity, said, has_body).select_from(chat.outerjoin(identity, true()).join(said, true()))
 
 
 _CHAT_MADE_OR_KNOWN = _chat_made_or_known()
@@ -289,11 +290,11 @@ async def move_chat(tx: Tx, bot_id: UUID, old: str, new: str) -> None:
 
 async def consents(tx: Tx, person_id: UUID) -> Consents:
     """Return what a person allows at this moment."""
-    rows = await tx.execute(_CONSENTS, {"person": person_id})
+    rows = await tx.execute(_CONSENTS, {"person_id": person_id})
     return Consents.of(ConsentEvent(Purpose(r.purpose), r.event, r.at, r.notice_version) for r in rows)
 
 
-_CONSENTS = _latest_answers("person")
+_CONSENTS = _latest_answers()
 
 
 async def record_consent(

@@ -27,7 +27,10 @@ async def current(tx: Tx, chat: Chat, person_id: UUID | None, *, idle_minutes: i
 
 
 async def add(tx: Tx, session: Session) -> None:
-    """Store a new session, in the transaction that found it to be needed: the chat is locked there."""
+    """Store a new session, in the transaction that found it to be needed.
+
+    The chat's lane keeps others away; where it does not, the constraints on open session and number refuse the second.
+    """
     values = {"id": session.id, "chat_id": session.chat_id, "person_id": session.person_id, "number": session.number}
     await tx.execute(_ADDED, values | {"split": session.split, "release_id": session.release_id})
 

@@ -16,9 +16,9 @@ from sqlalchemy import bindparam, exists, func, insert, select, update
 from app.clock import now
 from app.domain.consent import Purpose
 from app.store.clock import after
-from app.store.door import Door
 from app.store.engine import Tx
 from app.store.people import record_consent
+from app.store.pool import StatementPool
 from app.store.tables.admin import login_attempts
 from app.store.tables.people import accounts, chats, invitations, people
 from app.store.tables.road import inbox
@@ -59,15 +59,9 @@ def _visitor(bot_id: UUID, row: Mapping[str, Any]) -> Visitor:
     return Visitor(bot_id=bot_id, **row)
 
 
-async def find(tx: Tx, bot_id: UUID, account_external_id: str) -> Visitor | None:
+async def find(pool: StatementPool, bot_id: UUID, account_external_id: str) -> Visitor | None:
     """Return whose cookie it is; None for a stranger and for somebody forgotten."""
-    row = (await tx.execute(_FIND, {"bot": bot_id, "account": account_external_id})).mappings().first()
-    return _visitor(bot_id, dict(row)) if row else None
-
-
-async def who(door: Door, bot_id: UUID, account_external_id: str) -> Visitor | None:
-    """Return the same as `find`, at the door."""
-    rows = await door.rows(_FIND, {"bot": bot_id, "account": account_external_id})
+    rows = await pool.fetch(_FIND, {"bot": bot_id, "account": account_external_id})
     return _visitor(bot_id, dict(rows[0])) if rows else None
 
 

@@ -72,7 +72,7 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event:
         raise SenderForgottenError
     account, person = known
     found = await people.enter(tx, bot_id, event.chat, account.person_id, claimed.id)
-    if not found.kept:
+    if not found.has_body:
         raise SenderForgottenError
     if found.identity is None:
         raise ConfigError("this bot has no identity; write one in the panel under Bot identity")
@@ -85,7 +85,7 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event:
         chat=chat,
         account=account,
         language=pick(person.language or event.sender.language or parts.settings.language),
-        consents=found.consents.on(channel.name) if chat.private else NOBODY,
+        consents=found.consents.on(channel.name),
         identity=found.identity,
         first_time=chat.private and not person.asked_consent,
     )

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from app.config import Settings
 from app.services.stream import Streams
-from app.store import Door, Store
+from app.store import StatementPool, Store
 from bots.base import Accept
 from bots.web import guard, identity, live, page, read, receive
 from bots.web.context import CONTEXT, Context
@@ -25,19 +25,19 @@ PREFIX = "/chat"
 
 
 def create_web_chat(
-    store: Store, door: Door, streams: Streams, accept: Accept, settings: Settings
+    store: Store, pool: StatementPool, streams: Streams, accept: Accept, settings: Settings
 ) -> tuple[web.Application, WebChannel]:
     """Return the routes, to be mounted with `root.add_subapp("/chat", routes)`, and the channel for the dialogue.
 
     Args:
         store: the database.
-        door: the same, for what every request asks.
+        pool: the same, for what every request asks.
         streams: where replies are shown while they are written; the same object the services publish to.
         accept: stores updates of the web bot (`app.store.people.ensure_bot(tx, "web", "web")`).
         settings: host, public address, ladder thresholds.
     """
     app = web.Application(middlewares=[guard.errors, guard.same_site])
-    app[CONTEXT] = Context(store, door, streams, accept, settings)
+    app[CONTEXT] = Context(store, pool, streams, accept, settings)
     app[COOKIE_NAME] = name_for(settings)
     app[live.OPEN_STREAMS] = set()
     app.on_response_prepare.append(guard.security_headers)

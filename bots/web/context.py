@@ -9,7 +9,7 @@ from aiohttp import web
 from app.config import Settings
 from app.errors import UnauthenticatedError
 from app.services.stream import Streams
-from app.store import Door, Store, people, webchat
+from app.store import StatementPool, Store, people, webchat
 from app.store.webchat import BOT_EXTERNAL_ID, CHANNEL, Visitor
 from bots.base import Accept
 from bots.web.cookie import read_cookie, token_digest
@@ -20,7 +20,7 @@ class Context:
     """The parts behind the routes. `live` counts the open event streams of each account."""
 
     store: Store
-    door: Door
+    pool: StatementPool
     streams: Streams
     accept: Accept
     settings: Settings
@@ -51,7 +51,7 @@ class Context:
         if token is None:
             return None
         bot_id = await self.bot_id()
-        return await webchat.who(self.door, bot_id, token_digest(token))
+        return await webchat.find(self.pool, bot_id, token_digest(token))
 
 
 CONTEXT: Final = web.AppKey("web_chat", Context)

@@ -136,6 +136,7 @@ class Feed:
                 now = time.monotonic()
                 if now - self._text_at > FLOWING_S or now - began >= FLOWING_POLL_S:
                     return False
+                # Nothing is asked meanwhile; waking ten times a second for each page would cost the reply its pace.
                 pause = FLOWING_S
             else:
                 return True
@@ -165,8 +166,8 @@ class Feed:
         """Look at the database; False when the visitor's cookie is worthless."""
         visitor = self._visitor
         try:
+            known = await webchat.find(self._context.pool, visitor.bot_id, visitor.account_external_id)
             async with self._context.store.single() as tx:
-                known = await webchat.find(tx, visitor.bot_id, visitor.account_external_id)
                 seen = await webchat_read.fingerprint(tx, visitor)
                 words = "" if known else await webchat_read.last_words(tx, visitor)
         except StoreUnavailableError:

@@ -126,10 +126,8 @@ async def test_a_gateway_that_stops_in_between_lets_go_of_the_model(database_url
                     await asyncio.sleep(0.02)
         assert await running.rows("select 1 from turns") == []
         (row,) = await running.rows("select state, attempts from inbox")
-    assert row == {
-        "state": "claimed",
-        "attempts": 1,
-    }  # its lease runs out, or the next start of this host gives it back
+    # Its lease runs out, or the next start of this host gives it back.
+    assert row == {"state": "claimed", "attempts": 1}
     async with road(database_url, model.url) as running:
         async with running.store.begin() as tx:
             await tx.execute(text("update inbox set lease_until = now()"))

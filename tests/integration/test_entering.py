@@ -1,5 +1,6 @@
 """What an update leads to is read in one statement: its chat, the bot's newest identity, its person's consents."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -7,19 +8,21 @@ from sqlalchemy import text
 
 from app.domain.consent import Purpose
 from app.domain.event import ChatAddress
-from app.store import Door, Store, Tx, inbox, people
+from app.domain.person import Session
+from app.store import StatementPool, Store, Tx, inbox, people, sessions
 
 HERE, GROUP = ChatAddress("71"), ChatAddress("-5", kind="group")
 
 
 @pytest.fixture
-async def arrived(store: Store, door: Door) -> tuple[UUID, UUID, int]:
+async def arrived(store: Store, pool: StatementPool) -> tuple[UUID, UUID, int]:
     """Somebody new has sent an update: bot, person and the update's number."""
     async with store.begin() as tx:
         bot = await people.ensure_bot(tx, "telegram", "9001")
         person = await people.add_person(tx, language="en")
-    accepted = await inbox.accept(door, bot, [inbox.Stored((b"1",), "71:", b"{}")], owner="host:1", most=1)
-    return bot, person, accepted.claimed[0].id
+    accepted = await inbox.accept(pool, bot, inbox.Stored((b"1",), "71:", b"{}"), "host:1")
+    assert accepted.claimed
+    return bot, person, accepted.claimed.id
 
 
 async def answered(tx: Tx, person: UUID, purpose: Purpose, event: str) -> None:
@@ -68,11 +71,28 @@ async def test_in_a_group_nobody_allows_anything(store: Store, arrived: tuple[UU
     assert (found.chat.person_id, found.consents.allowed) == (None, frozenset())
 
 
-async def test_an_update_without_its_body_is_not_kept(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
+async def test_an_update_without_its_body_is_known_by_it(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
     bot, person, update = arrived
     async with store.begin() as tx:
         before = await people.enter(tx, bot, HERE, person, update)
         await tx.execute(text("update inbox set body = null"))
         after = await people.enter(tx, bot, HERE, person, update)
         unknown = await people.enter(tx, bot, HERE, person, update + 1)
-    assert (before.kept, after.kept, unknown.kept) == (True, False, False)
+    assert (before.has_body, after.has_body, unknown.has_body) == (True, False, False)
+
+
+async def test_a_session_that_was_added_is_the_one_that_is_read(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
+    bot, person, update = arrived
+
+    async def current() -> Session:
+        return await sessions.current(tx, found.chat, person, idle_minutes=30, max_hours=24)
+
+    async with store.begin() as tx:
+        found = await people.enter(tx, bot, HERE, person, update)
+        for number in (1, 2, 3):
+            new = await current()
+            await sessions.add(tx, new)
+            again = await current()
+            assert (new.number, new.fresh, new.person_id) == (number, True, person)
+            assert again == replace(new, fresh=False)
+            await sessions.end(tx, found.chat.id)

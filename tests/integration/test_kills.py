@@ -59,6 +59,26 @@ async def test_a_message_survives(
         assert await tx.scalar(text("select count(*) from inbox where state <> 'done'")) == 0
 
 
+async def test_a_message_survives_that_nobody_had_taken_up(
+    environment: dict[str, str], store: Store, telegram_server: TelegramServer
+) -> None:
+    """The first of a lane is claimed as it is stored; what comes behind it is only stored."""
+    ann = telegram_server.user("Ann")
+    async with store.begin() as tx:
+        await tx.execute(text("insert into switches (name, paused) values ('intake', true)"))
+    async with gateway_process(free_port(), environment | {"MENTEE_KILL_AT": "intake:stored"}) as process:
+        ann.say("hold on to this")
+        await killed(process)
+    async with store.begin() as tx:
+        assert list(await tx.scalars(text("select state from inbox"))) == ["stored"]
+        await tx.execute(text("update switches set paused = false"))
+    async with gateway_process(free_port(), environment):
+        await telegram_server.wait_for(
+            lambda: any("You said: hold on to this" in m.text for m in ann.chat.from_bot), 45
+        )
+    assert [m.text for m in ann.chat.from_bot].count("You said: hold on to this") == 1
+
+
 async def test_a_vote_stored_before_the_kill_is_shown_after_it(
     environment: dict[str, str], store: Store, telegram_server: TelegramServer
 ) -> None:

@@ -229,3 +229,21 @@ async def test_what_an_overtaken_sender_says_has_no_effect(store: Store, part: D
         assert not await outbox.sent(tx, part, "first")
         assert await outbox.sent(tx, again, "second")
     assert (await row_of(store))["provider_message_id"] == "second"
+
+
+async def test_a_part_that_appears_behind_one_being_sent_waits_for_it(store: Store, part: Due) -> None:
+    async with store.begin() as tx:
+        await tx.execute(
+            text(
+                "insert into outbox (id, chat_id, part, kind, content) overriding system value"
+                " select id - 1, chat_id, 0, 'notice', content from outbox"
+            )
+        )
+        assert await outbox.claim(tx, OWNER, 10, [part.bot_id]) == []
+        await tx.execute(text("update outbox set lease_until = now() - interval '1 second' where state = 'sending'"))
+    async with store.begin() as tx:
+        (again,) = await outbox.claim(tx, OWNER, 10, [part.bot_id])
+        assert again.id == part.id
+        assert await outbox.sent(tx, again, "17")
+        (late,) = await outbox.claim(tx, OWNER, 10, [part.bot_id])
+        assert late.id == part.id - 1

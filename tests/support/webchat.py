@@ -25,7 +25,7 @@ from app.services.deliver import Deliverer
 from app.services.intake import Intake
 from app.services.lanes import LaneRunner, Work
 from app.services.stream import Item, Streams
-from app.store import Door, Store, Tx, feedback, memory, outbox, people, sessions, turns, votes
+from app.store import StatementPool, Store, Tx, feedback, memory, outbox, people, sessions, turns, votes
 from app.web import middleware
 from bots.web import WebChannel, create_web_chat
 
@@ -187,23 +187,25 @@ async def running_web_chat(
 ) -> AsyncIterator[WebChat]:
     """Serve the web chat on a free port of this machine until the block ends."""
     settings = Settings(_env_file=None, **(environment or {}))
-    streams, woken = Streams(), asyncio.Event()
+    streams = Streams()
     async with store.begin() as tx:
         bot_id = await people.ensure_bot(tx, "web", "web")
         await people.add_identity(
             tx, bot_id, name=identity, system_prompt="Help.", privacy_notice="Nothing leaves.", created_by="test"
         )
-    door = Door(store.engine.url.render_as_string(hide_password=False).replace("+asyncpg", ""))
-    intake = Intake(door, SECRET, woken)
-    routes, channel = create_web_chat(store, door, streams, intake.door(bot_id), settings)
+    owner = uuid4().hex
+
+    async def handle(work: Work) -> None:
+        await chat.handle(work)
+
+    lanes = LaneRunner(store, handle, owner)
+    pool = StatementPool(store.engine.url.render_as_string(hide_password=False), size=4)
+    routes, channel = create_web_chat(store, pool, streams, Intake(pool, SECRET, lanes).door(bot_id), settings)
     root = web.Application()
     middleware.install(root)
     root.add_subapp("/chat", routes)
     chat = WebChat(store, streams, settings, bot_id, channel, root)
     chat.gate.set()
-    owner = uuid4().hex
-    lanes = LaneRunner(store, chat.handle, owner, woken)
-    intake.hand_to(lanes)
     deliverer = Deliverer(store, {bot_id: channel}, owner, chat.due)
     server = TestServer(root, host="127.0.0.1")
     await server.start_server()
@@ -215,6 +217,6 @@ async def running_web_chat(
         await server.close()
         await lanes.stop(2)
         await deliverer.stop(2)
-        await door.close()
+        await pool.close()
         # They end by themselves once stopped; a cancelled commit would spoil the connection for the next test.
         await asyncio.wait_for(asyncio.gather(*working), 5)
