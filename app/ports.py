@@ -20,7 +20,8 @@ class Capabilities:
     """What a channel can do; the dialogue adapts to it.
 
     `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
-    edits while a reply streams (None: the reply is shown when it is finished).
+    edits while a reply streams (None: the reply is shown when it is finished). `words`: where there is no menu, some words
+    by themselves are commands (`app/domain/words.py`).
     """
 
     buttons: bool = True
@@ -28,6 +29,7 @@ class Capabilities:
     reactions: bool = False
     typing: bool = False
     files: bool = False
+    words: bool = False
     max_units: int = 4096
     live_edit_s: float | None = None
     reply_mode: ReplyMode = "push"

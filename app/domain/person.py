@@ -21,12 +21,13 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A person's identity on one channel."""
+    """A person's identity on one channel; `left`: they opted out of it."""
 
     id: UUID
     person_id: UUID
     bot_id: UUID
     external_id: str
+    left: bool = False
 
 
 EXAMPLES = frozenset({"example", "example_again"})
@@ -74,6 +75,11 @@ class Chat:
     person_id: UUID | None
     status: str
     awaiting: Awaiting | None = None
+
+    @property
+    def paused(self) -> bool:
+        """Whether its person waits for a human: the bot is silent and learns nothing here."""
+        return self.status == "paused"
 
     @property
     def private(self) -> bool:

@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "s": ("1", "0"),  # a consent switch; the row is the purpose
     "f": ("chat", "learnt", "all", "no"),  # what to forget
     "x": (),  # stop writing
+    "o": ("out", "stay"),  # opt out, or it was not meant
 }
 
 # Buttons that begin a reply, or change what the next message means, keep their place in the chat; the others overtake.

@@ -27,7 +27,7 @@ log = Log(__name__)
 PATH = "/webhooks/telegram"
 AGAIN_S = 15.0
 MENU_AGAIN_S = 900.0
-MENU = ("new", "retry", "memory", "undo", "learn", "privacy", "forget", "export", "language", "whoami", "help")
+MENU = ("new", "retry", "memory", "undo", "learn", "privacy", "forget", "export", "language", "whoami", "human", "help")
 
 
 class TelegramPart:

@@ -203,6 +203,14 @@ class Converse:
             self._stops.ask(turn_id)
         return turn_id is not None
 
+    async def drop(self, tx: Tx, chat_id: UUID) -> bool:
+        """Stop the reply that is being written in a chat, and send nothing of it; False when there is none."""
+        turn_id = await turns.request_stop(tx, chat_id)
+        if turn_id:
+            self._stops.ask(turn_id)
+            await turns.finish(tx, turn_id, Outcome("stopped", ""))
+        return turn_id is not None
+
     async def _route(self, tx: Tx, request: Request) -> Route | None:
         if not request.chat.private or request.person_id is None:
             return None

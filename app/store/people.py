@@ -16,10 +16,14 @@ from app import clock
 from app.domain.consent import NOTICE_VERSION, ConsentEvent, Consents, Purpose
 from app.domain.event import ChatAddress, Sender
 from app.domain.person import Account, Awaiting, Chat, Identity, Person
+from app.store.clock import after
 from app.store.consents import latest_first
 from app.store.engine import Tx
 from app.store.tables import people as t
 from app.store.tables.road import inbox
+
+OPTED_OUT, PAUSED = "opted_out", "paused"
+SILENCE_EXPLAINED_EVERY_S = 86_400
 
 
 async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
@@ -114,7 +118,7 @@ async def _known_otherwise(tx: Tx, bot_id: UUID, sender: Sender) -> Account | No
 async def find_account(tx: Tx, bot_id: UUID, external_id: str) -> Account | None:
     """Return an account by the platform's id."""
     row = (await tx.execute(_ACCOUNT, {"bot": bot_id, "external": external_id})).one_or_none()
-    return Account(row.id, row.person_id, row.bot_id, row.external_id) if row else None
+    return Account(row.id, row.person_id, row.bot_id, row.external_id, row.status == OPTED_OUT) if row else None
 
 
 _ACCOUNT = select(t.accounts).where(
@@ -147,7 +151,8 @@ async def arrived(tx: Tx, bot_id: UUID, sender: Sender) -> tuple[Account, Person
         row = (await tx.execute(_ARRIVED, named | {"external": account.external_id})).one_or_none()
     if row is None:
         return None
-    return Account(row.account_id, row.id, bot_id, row.account_external_id), _person(row)
+    left = row.account_status == OPTED_OUT
+    return Account(row.account_id, row.id, bot_id, row.account_external_id, left), _person(row)
 
 
 _ARRIVED = (
@@ -158,7 +163,7 @@ _ARRIVED = (
         t.accounts.c.external_id == bindparam("external"),
     )
     .values(last_seen_at=func.now())
-    .returning(t.people, t.accounts.c.id.label("account_id"), t.accounts.c.external_id.label("account_external_id"))
+    .returning(t.people, *(t.accounts.c[name].label(f"account_{name}") for name in ("id", "external_id", "status")))
 )
 
 
@@ -276,7 +281,47 @@ async def stop_awaiting(tx: Tx, chat_id: UUID, turn_id: UUID) -> None:
 
 async def set_chat_status(tx: Tx, chat_id: UUID, status: str) -> None:
     """Keep whether a chat can be written to."""
-    await tx.execute(update(t.chats).where(t.chats.c.id == chat_id).values(status=status))
+    await _set_chat(tx, chat_id, status=status)
+
+
+async def leave(tx: Tx, account_id: UUID) -> None:
+    """Note that a person opted out of a channel; how to come back they are told at their next message."""
+    await _set_account(tx, account_id, status=OPTED_OUT, told_at=None)
+
+
+async def come_back(tx: Tx, account_id: UUID) -> None:
+    """Note that a person who opted out of a channel is there again."""
+    await _set_account(tx, account_id, status="active", told_at=None)
+
+
+async def _set_account(tx: Tx, account_id: UUID, **values: object) -> None:
+    await tx.execute(update(t.accounts).where(t.accounts.c.id == account_id).values(**values))
+
+
+async def first_since_leaving(tx: Tx, account_id: UUID) -> bool:
+    """Whether this is the first message since a person opted out; from now on it was."""
+    told = update(t.accounts).where(t.accounts.c.id == account_id, t.accounts.c.told_at.is_(None))
+    return (await tx.execute(told.values(told_at=func.now()))).rowcount == 1
+
+
+async def pause_chat(tx: Tx, chat_id: UUID) -> None:
+    """Note that a chat's person waits for a human: the bot is silent from now on, and they know."""
+    await _set_chat(tx, chat_id, status=PAUSED, paused_at=func.now(), told_at=func.now(), state={})
+
+
+async def resume_chat(tx: Tx, chat_id: UUID) -> None:
+    """Let the bot answer in a chat again."""
+    await _set_chat(tx, chat_id, status="active", paused_at=None, told_at=None)
+
+
+async def _set_chat(tx: Tx, chat_id: UUID, **values: object) -> None:
+    await tx.execute(update(t.chats).where(t.chats.c.id == chat_id).values(**values))
+
+
+async def silent_for_long(tx: Tx, chat_id: UUID) -> bool:
+    """Whether a person was last told days ago that the bot is silent in this chat; from now on they were."""
+    told = update(t.chats).where(t.chats.c.id == chat_id, t.chats.c.told_at < after(-SILENCE_EXPLAINED_EVERY_S))
+    return (await tx.execute(told.values(told_at=func.now()))).rowcount == 1
 
 
 async def move_chat(tx: Tx, bot_id: UUID, old: str, new: str) -> None:

@@ -24,7 +24,7 @@ from app.services.lanes import Work
 from app.store import Tx, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
-from bots.dialogue import choices, message, press, voting
+from bots.dialogue import choices, leaving, message, press, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, SenderForgottenError, enter
 
@@ -96,12 +96,12 @@ class Dialogue:
         """Do in `tx` what a message needs before its reply is read; return the rest, and everything of the others."""
         if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent | PressEvent):
             return partial(self._give_up, room, event, work)
+        if leaving.is_silent(room, event):
+            await work.done(tx, "refused", "silent")
+            return None
         match event:
             case MessageEvent():
-                chosen = await self._chosen(tx, room, event)
-                if chosen:
-                    return partial(press.on_press, self._parts, room, chosen, work)
-                return await message.on_message(tx, self._parts, room, event, work)
+                return await self._message(tx, room, event, work)
             case EditEvent():
                 return partial(message.on_edit, self._parts, room, event, work)
             case PressEvent():
@@ -109,6 +109,16 @@ class Dialogue:
             case ReactionEvent():
                 return partial(self._reaction, room, event, work)
         return None
+
+    async def _message(self, tx: Tx, room: Room, event: MessageEvent, work: Work) -> message.Then | None:
+        chosen = await self._chosen(tx, room, event)
+        if chosen and not leaving.is_silent(room, chosen):
+            return partial(press.on_press, self._parts, room, chosen, work)
+        heard = await leaving.on_words(tx, self._parts, room, event)
+        if heard is None:
+            await work.done(tx)
+            return None
+        return await message.on_message(tx, self._parts, room, heard, work)
 
     async def _chosen(self, tx: Tx, room: Room, event: MessageEvent) -> PressEvent | None:
         if room.channel.capabilities.buttons or not room.chat.private:

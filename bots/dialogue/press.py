@@ -15,7 +15,7 @@ from app.services import feedback as judging
 from app.services.lanes import Work
 from app.store import Tx, feedback, memory, outbox, people, siblings, turns
 from app.telemetry import Log
-from bots.dialogue import consent, correction, message, personal, voting
+from bots.dialogue import consent, correction, leaving, message, personal, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held
 
@@ -100,6 +100,14 @@ async def _switch(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEv
 
 async def _stop(tx: Tx, parts: Parts, room: Room, _press: Press, _event: PressEvent) -> None:
     await parts.converse.stop(tx, room.chat.id)
+
+
+async def _opt_out(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
+    if press.choice == "out":
+        await leaving.leave(tx, parts, room, evidence=f"button:{event.press_id}")
+    else:
+        await room.tell(tx, room.say("stays"))
+    await _take_buttons_off(tx, room, event)
 
 
 async def _take_buttons_off(tx: Tx, room: Room, event: PressEvent) -> None:
@@ -208,6 +216,7 @@ QUICK: dict[str, Step] = {
     "k": _release,
     "s": _switch,
     "x": _stop,
+    "o": _opt_out,
 }
 SLOW: dict[str, Callable[[Parts, Room, Press, Work], Awaitable[None]]] = {
     "r": _reason,

@@ -10,12 +10,15 @@ import hashlib
 
 from app.domain.event import STOPPING
 from app.domain.press import overtakes
+from app.domain.words import STOPS, Word, word
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
 from bots.whatsapp.form import Form, address, field, maybe, read_form
 
 QUARANTINE_LANE = "quarantine"
 _STOPS = frozenset(f"/{name}" for name in STOPPING)
+# These must not wait for the reply that they are to stop, nor for whoever is asked for a human.
+_OVERTAKE = STOPS | {Word.PERSON}
 FAILED = frozenset({"failed", "undelivered"})
 
 
@@ -51,7 +54,8 @@ def _lane(form: Form) -> str:
     payload = maybe(form, "ButtonPayload")
     if payload and overtakes(payload):
         return f"votes:{who}"
-    return f"stop:{who}" if (maybe(form, "Body") or "").lower() in _STOPS else who
+    body = maybe(form, "Body") or ""
+    return f"stop:{who}" if body.lower() in _STOPS or word(body) in _OVERTAKE else who
 
 
 def _unreadable(body: bytes) -> RawUpdate:

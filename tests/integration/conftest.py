@@ -6,7 +6,9 @@ import pytest
 
 from bots.telegram import pace
 from tests.fakes.model import ModelServer
+from tests.fakes.twilio import TwilioServer
 from tests.support.road import Road, Visitor, road
+from tests.support.whatsapp import connect, settings
 
 MODEL = "smollm2-135m"
 
@@ -37,3 +39,12 @@ def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Telegram's pace, ten times as fast: what is not about the pace need not wait for it."""
     monkeypatch.setattr(pace, "PRIVATE_GAP_S", pace.PRIVATE_GAP_S / 10)
     monkeypatch.setattr(pace, "GROUP_GAP_S", pace.GROUP_GAP_S / 10)
+
+
+@pytest.fixture
+async def whatsapp(database_url: str, model: ModelServer, twilio_server: TwilioServer) -> AsyncIterator[Road]:
+    """A gateway that Twilio posts to."""
+    async with road(database_url, model.url, **settings(twilio_server)) as gateway:
+        connect(twilio_server, gateway)
+        yield gateway
+        await twilio_server.hang_up()

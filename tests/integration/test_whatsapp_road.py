@@ -2,64 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 
 import pytest
 
 from bots.whatsapp import faults
 from tests.fakes.model import ModelServer
 from tests.fakes.model import replies as scripts
-from tests.fakes.twilio import Person, Sent, TwilioServer, signature
+from tests.fakes.twilio import Sent, TwilioServer, signature
 from tests.support.road import Road, road
-
-PUBLIC = "https://bot.example.org"
-PATH = "/webhooks/whatsapp"
-
-
-def settings(server: TwilioServer) -> dict[str, object]:
-    return {
-        "twilio_account_sid": server.account_sid,
-        "twilio_auth_token": server.token,
-        "twilio_base_url": server.url,
-        "whatsapp_from": server.sender,
-        "whatsapp_business_purpose": "answers questions about a bakery",
-        "public_url": PUBLIC,
-    }
-
-
-def connect(server: TwilioServer, gateway: Road) -> None:
-    server.hook.public, server.hook.local = PUBLIC, gateway.url
-
-
-@pytest.fixture
-async def whatsapp(database_url: str, model: ModelServer, twilio_server: TwilioServer) -> AsyncIterator[Road]:
-    """A gateway that Twilio posts to."""
-    async with road(database_url, model.url, **settings(twilio_server)) as gateway:
-        connect(twilio_server, gateway)
-        yield gateway
-        await twilio_server.hang_up()
-
-
-async def until(person: Person, words: str) -> Sent:
-    await person.server.wait_for(lambda: any(words in text for text in person.texts), 20)
-    return next(message for message in reversed(person.got) if words in message.body)
-
-
-async def count(gateway: Road, table: str) -> int:
-    (row,) = await gateway.rows(f"select count(*) as n from {table}")  # noqa: S608 - a test's own words
-    return int(row["n"])
-
-
-async def settled(gateway: Road) -> None:
-    for _ in range(200):
-        (row,) = await gateway.rows(
-            "select (select count(*) from inbox where state in ('stored', 'claimed'))"
-            " + (select count(*) from outbox where state in ('due', 'sending')) as n"
-        )
-        if not row["n"]:
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
+from tests.support.whatsapp import PATH, PUBLIC, connect, count, settings, settled, until
 
 
 async def test_first_contact_greets_asks_consent_and_answers(whatsapp: Road, twilio_server: TwilioServer) -> None:

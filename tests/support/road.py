@@ -158,6 +158,11 @@ class Road:
         async with self.store.begin() as tx:
             return [dict(row) for row in (await tx.execute(text(query), values)).mappings()]
 
+    async def store_execute(self, statement: str, **values: object) -> None:
+        """Change rows by plain SQL, as time or somebody else would."""
+        async with self.store.begin() as tx:
+            await tx.execute(text(statement), values)
+
 
 @contextlib.asynccontextmanager
 async def road(database_url: str, model_url: str, **settings: object) -> AsyncIterator[Road]:

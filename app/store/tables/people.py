@@ -59,11 +59,13 @@ accounts = Table(
     words("external_id", nullable=False),
     words("alias"),
     words("status", nullable=False, default="active"),
+    moment("told_at"),
     born(),
     UniqueConstraint("bot_id", "external_id"),
     Index("ix_accounts_alias", "bot_id", "alias", unique=True, postgresql_where=text("alias is not null")),
     one_of("status", "active", "blocked", "opted_out"),
-    comment="A person's identity on one channel (Telegram user id, WhatsApp id, web cookie digest). Until forgotten. Service.",
+    comment="A person's identity on one channel (Telegram user id, WhatsApp id, web cookie digest); `told_at`: since they opted out "
+    "they were told how to come back. Until forgotten. Service.",
 )
 
 chats = Table(
@@ -77,11 +79,14 @@ chats = Table(
     link("person_id", "people", nullable=True),
     words("status", nullable=False, default="active"),
     document("state"),
+    moment("paused_at"),
+    moment("told_at"),
     born(),
     UniqueConstraint("bot_id", "external_id", "thread"),
     one_of("kind", "private", "group", "channel"),
     one_of("status", "active", "paused", "gone"),
-    comment="One (bot, chat, thread); `state` holds what the dialogue waits for. Until its person is forgotten. Service.",
+    comment="One (bot, chat, thread); `state` holds what the dialogue waits for; `paused_at`: its person asked for a human, `told_at`: "
+    "when they were last told that the bot is silent. Until its person is forgotten. Service.",
 )
 
 sessions = Table(
