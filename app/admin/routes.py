@@ -28,6 +28,7 @@ ROUTES: tuple[Route, ...] = (
     Route("POST", "/releases/{id}/rollback", checkpoints.roll_back, Right.RELEASE, ("reason", "checkpoint")),
     Route("GET", "/people", people.index, Right.PEOPLE, ("search", "status", "page")),
     Route("GET", "/people/{id}", people.show, Right.PEOPLE),
+    Route("POST", "/people/{id}/resume", people.resume, Right.PEOPLE, ("reason",)),
     Route("GET", "/people/{id}/forget", people.forget_form, Right.PEOPLE),
     Route("POST", "/people/{id}/forget", people.forget, Right.PEOPLE, ("reason", "confirm")),
     Route("GET", "/switches", controls.switches, Right.OVERVIEW),

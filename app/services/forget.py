@@ -86,9 +86,8 @@ async def forget_person(
         await _drop(tx, person_id, chosen)
         receipt_id = await rows.add_receipt(tx, digest_of(code), {"scope": chosen, **counts})
         await jobs.enqueue(tx, _removal(remains, receipt_id))
-        who = hashlib.sha256(person_id.bytes).hexdigest()[:16]
         detail = {"scope": chosen, **counts}
-        await audit.record(tx, Act(actor, "person:data:forgotten", f"person:{who}", reason, detail=detail))
+        await audit.record(tx, Act(actor, "person:data:forgotten", audit.person(person_id), reason, detail=detail))
         if hand_over is not None:
             await hand_over(tx, code)
     remove_files(Places(home), remains, exports_of=person_id)

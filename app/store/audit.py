@@ -8,11 +8,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from sqlalchemy import Select, insert, select
 
 from app.store.engine import Tx
 from app.store.tables.admin import audit_log
+
+
+def person(person_id: UUID) -> str:
+    """Return a person as an act's subject: who has the id finds what was done to them, and the log tells nobody the id."""
+    return f"person:{hashlib.sha256(person_id.bytes).hexdigest()[:16]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,3 +73,26 @@ async def test_forgetting_through_the_panel_gives_a_receipt(running: Road, visit
     async with running.store.begin() as tx:
         entry = (await tx.execute(text("select * from audit_log where event like 'person:%'"))).mappings().one()
     assert (entry["actor"], entry["reason"]) == ("mina", "asked by mail")
+
+
+async def test_who_wants_a_human_is_shown_until_the_bot_answers_again(
+    running: Road, visitor: Visitor, owner: Admin
+) -> None:
+    await visitor.command("human")
+    await visitor.told("Until then I keep quiet")
+    assert "Somebody wants to talk to a person." in (await owner.get("/")).text
+    await visitor.say("are you there?")
+    (who,) = await running.rows("select id from people")
+    page = f"/people/{who['id']}"
+    assert "Let the bot answer again" in (await owner.get(page)).text
+    assert (await owner.post(f"{page}/resume", {"reason": ""})).status == 400
+    await owner.post(f"{page}/resume", {"reason": "we talked"})
+    assert "Somebody wants" not in (await owner.get("/")).text
+    assert "Let the bot answer again" not in (await owner.get(page)).text
+    assert (await owner.post(f"{page}/resume", {"reason": "twice"})).status == 409
+    await visitor.say("and now?")
+    await visitor.told("You said: and now?")
+    assert await count(running, "select count(*) from turns") == 1
+    log = await owner.get("/audit")
+    assert "Bot answers somebody again" in log.text
+    assert str(who["id"]) not in log.text

@@ -212,3 +212,26 @@ async def test_a_reply_is_seen_growing_and_a_late_edit_never_covers_its_end(
     assert second.revisions[-1].text == WORDS
     assert any(revision.text.endswith(" …") for revision in second.revisions)  # the one that came late
     assert label(second, "👍")
+
+
+async def test_who_wants_a_human_has_a_silent_bot_until_they_say_so(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    question = ann.say("What is tea?")
+    reply = await told(telegram_server, ann, "You said: What is tea?")
+    ann.say("/human")
+    await told(telegram_server, ann, "Write /bot to talk to me again")
+    before = len(shown(ann))
+    ann.say("hello?")
+    ann.edit(question, "What is coffee?")
+    ann.press(reply, "👎")
+    ann.say("shorter, please", reply_to=reply)
+    ann.say("/privacy")
+    await told(telegram_server, ann, "Your choices now")
+    assert len(shown(ann)) == before + 1
+    for table in ("feedback", "votes"):
+        assert await telegram.rows(f"select 1 from {table}") == []  # noqa: S608 - a test's own words
+    ann.say("/bot")
+    await told(telegram_server, ann, "It's me again")
+    ann.say("and now?")
+    await told(telegram_server, ann, "You said: and now?")

@@ -4,7 +4,7 @@ from aiohttp import web
 
 from app.admin import charts
 from app.admin.visit import Visit
-from app.store.panel import controls, overview
+from app.store.panel import controls, overview, people
 from app.web.health import look
 
 _RATINGS, _DAYS, _JOBS = 12, 14, 8
@@ -33,5 +33,6 @@ async def _figures(visit: Visit) -> dict[str, object]:
             "bars": charts.vote_bars([(f"{d.day:%m-%d}", d.up, d.down) for d in days], visit.words.t("votes.chart")),
             "ratings": await overview.ratings(tx, _RATINGS),
             "servers": await overview.model_servers(tx),
+            "waiting": await people.waiting(tx),
             "paused": [s for s in await controls.all_switches(tx) if s.paused],
         }

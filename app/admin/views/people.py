@@ -5,7 +5,9 @@ from aiohttp import web
 from app.admin.forms import PREFIX
 from app.admin.visit import Visit
 from app.domain.consent import ConsentEvent, Consents, Purpose
-from app.errors import InvalidInputError
+from app.errors import ConflictError, InvalidInputError
+from app.store import audit
+from app.store.audit import Act
 from app.store.panel import people
 
 PAGE = 40
@@ -42,6 +44,7 @@ async def show(visit: Visit) -> web.StreamResponse:
         log = await people.consents(tx, found.id)
         memory = await people.memory(tx, found.id)
         adapters = await people.adapters(tx, found.id)
+        waiting = await people.waiting(tx, found.id)
     latest = {c.purpose: c for c in reversed(log)}
     now = Consents.of(ConsentEvent(Purpose(c.purpose), c.event, c.at) for c in reversed(log))
     return visit.page(
@@ -51,8 +54,20 @@ async def show(visit: Visit) -> web.StreamResponse:
         log=log,
         memory=memory,
         adapters=adapters,
+        waiting=waiting,
         readable=now.allows(Purpose.HUMAN_REVIEW),
     )
+
+
+async def resume(visit: Visit) -> web.StreamResponse:
+    """Let the bot answer somebody again who had asked for a human."""
+    person_id, reason = visit.id(), visit.fields.reason()
+    async with visit.store.begin() as tx:
+        await people.person(tx, person_id)
+        if not await people.resume(tx, person_id):
+            raise ConflictError
+        await audit.record(tx, Act(visit.actor, "person:bot:resumed", audit.person(person_id), reason))
+    return visit.to(f"{PREFIX}/people/{person_id}")
 
 
 async def forget_form(visit: Visit) -> web.StreamResponse:
