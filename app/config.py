@@ -94,6 +94,10 @@ class Settings(BaseSettings):
     model_timeout_s: float = Field(120.0, gt=0, description="longest wait for the next token of a reply")
     max_reply_tokens: int = Field(256, ge=1)
     max_input_chars: int = Field(8000, ge=1, description="longer messages are refused with a sentence")
+    quota_replies_per_minute: int = Field(
+        30, ge=0, description="replies a person may ask for within a minute; 0: no limit"
+    )
+    quota_tokens_per_day: int = Field(0, ge=0, description="tokens a person may use in a day (UTC); 0: no limit")
     session_idle_minutes: int = Field(30, ge=1)
     session_max_hours: int = Field(24, ge=1)
     retries_on_correction: int = Field(3, ge=0, le=8, description="rewrites sampled when a reply is corrected")

@@ -39,7 +39,7 @@ from app.services.replies import as_shown, failure_content, release_news, reply_
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
 from app.services.writing import Asked, Asking, Writer
-from app.store import Store, Tx, memory, outbox, sessions, turns
+from app.store import Store, Tx, memory, outbox, people, sessions, turns
 from app.telemetry import Log
 
 log = Log(__name__)
@@ -282,6 +282,7 @@ class Converse:
             if await turns.finish(tx, turn.id, outcome):
                 await self._deliver(tx, request, turn, plan, outcome)
                 await self._count(tx, request, plan, outcome)
+                await _use(tx, request, outcome)
             await work.done(tx)
         reach("converse:stored")
         self._due.set()
@@ -337,6 +338,12 @@ def _new(request: Request, work: Work) -> turns.NewTurn:
         origin=request.origin,
         sibling_of=request.sibling_of,
     )
+
+
+async def _use(tx: Tx, request: Request, outcome: Outcome) -> None:
+    """Count what a person used of the model. A server that tells no token ids leaves nothing to count but the reply."""
+    if request.person_id:
+        await people.use(tx, request.person_id, len(outcome.prompt_token_ids) + len(outcome.response_token_ids))
 
 
 def _failed(error: ModelError, started: float) -> Outcome:

@@ -3,9 +3,28 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, func
+from sqlalchemy import BindParameter, ColumnElement, Float, func
 
 
 def after(seconds: float | BindParameter[Any]) -> ColumnElement[datetime]:
     """Return the moment `seconds` from now, now or as bound later; negative for the past."""
     return func.now() + func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+
+
+def seconds_since(moment: ColumnElement[datetime]) -> ColumnElement[float]:
+    """Return how long ago a moment was."""
+    return func.extract("epoch", func.now() - moment).cast(Float)
+
+
+def today() -> ColumnElement[str]:
+    """Return the day in UTC, as 2026-01-31."""
+    return func.to_char(_utc(), "YYYY-MM-DD")
+
+
+def seconds_left_today() -> ColumnElement[float]:
+    """Return how long the day in UTC still lasts."""
+    return (86_400 - func.extract("epoch", _utc() - func.date_trunc("day", _utc()))).cast(Float)
+
+
+def _utc() -> ColumnElement[datetime]:
+    return func.timezone("UTC", func.now())

@@ -6,9 +6,10 @@ PostgreSQL needs to run it.
 
 import hashlib
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Select, bindparam, func, select, true, update
+from sqlalchemy import BigInteger, ColumnElement, Row, Select, Uuid, bindparam, func, select, true, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -16,14 +17,14 @@ from app import clock
 from app.domain.consent import NOTICE_VERSION, ConsentEvent, Consents, Purpose
 from app.domain.event import ChatAddress, Sender
 from app.domain.person import Account, Awaiting, Chat, Identity, Person
-from app.store.clock import after
+from app.domain.quota import MINUTE_S, Usage
+from app.store.clock import after, seconds_left_today, seconds_since, today
 from app.store.consents import latest_first
 from app.store.engine import Tx
 from app.store.tables import people as t
-from app.store.tables.road import inbox
+from app.store.tables.road import inbox, turns
 
 OPTED_OUT, PAUSED = "opted_out", "paused"
-SILENCE_EXPLAINED_EVERY_S = 86_400
 
 
 async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
@@ -195,13 +196,15 @@ async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | 
 class Entered:
     """Where an update leads: its chat, its bot's newest identity, and what its person allows there (in groups nothing).
 
-    `has_body` is false when who sent it was forgotten since it was claimed.
+    `has_body` is false when who sent it was forgotten since it was claimed. `usage` is what its person asked of the model
+    lately, wherever that was.
     """
 
     chat: Chat
     identity: Identity | None
     consents: Consents
     has_body: bool
+    usage: Usage
 
 
 async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inbox_id: int) -> Entered:
@@ -210,10 +213,11 @@ async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inb
     The person's row is held already, so that forgetting waits and the update's body stays. An answer to a consent may come
     in between: whoever keeps something of theirs asks again.
     """
-    row = (await tx.execute(_ENTERED, _placed(bot_id, address, person_id) | {"inbox": inbox_id})).one()
+    values = _placed(bot_id, address, person_id) | {"inbox": inbox_id, "sender": person_id}
+    row = (await tx.execute(_ENTERED, values)).one()
     answers = zip(row.purposes or (), row.events or (), row.moments or (), row.notices or (), strict=True)
     allowed = Consents.of(ConsentEvent(Purpose(purpose), *answer) for purpose, *answer in answers)
-    return Entered(_chat(row), _identity(row) if row.identity_id else None, allowed, row.has_body)
+    return Entered(_chat(row), _identity(row) if row.identity_id else None, allowed, row.has_body, _usage(row))
 
 
 def _placed(bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> dict[str, object]:
@@ -251,7 +255,35 @@ def _entered() -> Select[tuple[object, ...]]:
     said = select(*(func.array_agg(column).label(name) for name, column in columns.items())).subquery("said")
     body = select(inbox.c.body.is_not(None)).where(inbox.c.id == bindparam("inbox", type_=BigInteger))
     has_body = func.coalesce(body.scalar_subquery(), False).label("has_body")
-    return select(chat, identity, said, has_body).select_from(chat.outerjoin(identity, true()).join(said, true()))
+    return select(chat, identity, said, has_body, *_used_lately()).select_from(
+        chat.outerjoin(identity, true()).join(said, true())
+    )
+
+
+def _used_lately() -> tuple[ColumnElement[Any], ...]:
+    sender = bindparam("sender", type_=Uuid)
+    lately = select(func.count().label("replies"), func.min(turns.c.created_at).label("oldest")).where(
+        turns.c.person_id == sender, turns.c.created_at > after(-MINUTE_S)
+    )
+    tokens = select(t.usage.c.tokens).where(t.usage.c.person_id == sender, t.usage.c.day == today())
+    seen = lately.subquery("lately")
+    return (
+        select(seen.c.replies).scalar_subquery().label("replies"),
+        select(seconds_since(seen.c.oldest)).scalar_subquery().label("oldest_s"),
+        func.coalesce(tokens.scalar_subquery(), 0).label("tokens"),
+        seconds_left_today().label("day_left_s"),
+    )
+
+
+def _usage(row: Row[tuple[object, ...]]) -> Usage:
+    return Usage(row.replies, row.oldest_s or 0.0, row.tokens, row.day_left_s)
+
+
+async def use(tx: Tx, person_id: UUID, tokens: int) -> None:
+    """Count a reply and its tokens, those of the prompt included, for today."""
+    made = insert(t.usage).values(person_id=person_id, day=today(), messages=1, tokens=tokens)
+    more = {"messages": t.usage.c.messages + 1, "tokens": t.usage.c.tokens + made.excluded.tokens}
+    await tx.execute(made.on_conflict_do_update(index_elements=["person_id", "day"], set_=more))
 
 
 _CHAT_MADE_OR_KNOWN = _chat_made_or_known()
@@ -318,10 +350,11 @@ async def _set_chat(tx: Tx, chat_id: UUID, **values: object) -> None:
     await tx.execute(update(t.chats).where(t.chats.c.id == chat_id).values(**values))
 
 
-async def silent_for_long(tx: Tx, chat_id: UUID) -> bool:
-    """Whether a person was last told days ago that the bot is silent in this chat; from now on they were."""
-    told = update(t.chats).where(t.chats.c.id == chat_id, t.chats.c.told_at < after(-SILENCE_EXPLAINED_EVERY_S))
-    return (await tx.execute(told.values(told_at=func.now()))).rowcount == 1
+async def untold_for(tx: Tx, chat_id: UUID, seconds: float) -> bool:
+    """Whether nobody was told in this chat for so long why the bot does not answer; from now on they were."""
+    long_ago = t.chats.c.told_at.is_(None) | (t.chats.c.told_at < after(-seconds))
+    told = update(t.chats).where(t.chats.c.id == chat_id, long_ago).values(told_at=func.now())
+    return (await tx.execute(told)).rowcount == 1
 
 
 async def move_chat(tx: Tx, bot_id: UUID, old: str, new: str) -> None:

@@ -22,6 +22,7 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
 log = Log(__name__)
+EXPLAINED_EVERY_S = 86_400.0
 TRAINING = (Purpose.PERSONAL_TRAINING, Purpose.SHARED_TRAINING)
 # What concerns a person's own data is theirs to ask for, wherever they left.
 ALWAYS_ANSWERED = frozenset({"privacy", "memory", "forget", "export", "whoami", "language", "learn", "help"})
@@ -83,7 +84,7 @@ async def _while_silent(
         return None
     if event.command in ALWAYS_ANSWERED:
         return event
-    if await people.silent_for_long(tx, room.chat.id):
+    if await people.untold_for(tx, room.chat.id, EXPLAINED_EVERY_S):
         await room.tell(tx, _silent(room))
     return None
 

@@ -1,9 +1,11 @@
 """Messages: commands, corrections, votes in words, and what is simply answered."""
 
+import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from uuid import UUID
 
+from app.domain import quota
 from app.domain.event import EditEvent, MessageEvent, Sender
 from app.domain.outgoing import Content
 from app.domain.person import EXAMPLES, Awaiting
@@ -190,6 +192,8 @@ async def _begin(
     work: Work,
     first: Turn | None = None,
 ) -> Begun | None:
+    if work.claimed.attempts == 1 and await _over_quota(tx, parts, room, work):
+        return None
     origin = _origin(room, event)
     request = Request(
         channel=room.channel,
@@ -205,6 +209,22 @@ async def _begin(
         sibling_of=(first.sibling_of or first.id) if first else None,
     )
     return await parts.converse.begin(tx, request, work)
+
+
+async def _over_quota(tx: Tx, parts: Parts, room: Room, work: Work) -> bool:
+    """Say when there is room again where a person has asked for as much as they may; once, not at every message."""
+    limits = parts.settings
+    used_up = quota.over(
+        room.usage, replies_a_minute=limits.quota_replies_per_minute, tokens_a_day=limits.quota_tokens_per_day
+    )
+    if used_up is None:
+        return False
+    if await people.untold_for(tx, room.chat.id, min(used_up.resets_in_s, quota.MINUTE_S)):
+        minutes = math.ceil(used_up.resets_in_s / 60)
+        shown = {"seconds": math.ceil(used_up.resets_in_s), "hours": minutes // 60, "minutes": minutes % 60}
+        await room.tell(tx, room.say(f"quota_{used_up.quota}", **shown))
+    await work.done(tx, "refused", "quota")
+    return True
 
 
 def _origin(room: Room, event: MessageEvent | EditEvent) -> Origin:

@@ -10,6 +10,7 @@ from app.domain.messages import Language, pick
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.person import Account, Chat, Identity, Session
+from app.domain.quota import Usage
 from app.errors import ConfigError, MenteeError
 from app.ports import Channel
 from app.services.replies import as_shown
@@ -36,6 +37,7 @@ class Room:
     consents: Consents
     identity: Identity
     first_time: bool
+    usage: Usage
 
     @property
     def person_id(self) -> UUID:
@@ -88,6 +90,7 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event:
         consents=found.consents.on(channel.name),
         identity=found.identity,
         first_time=chat.private and not person.asked_consent,
+        usage=found.usage,
     )
 
 

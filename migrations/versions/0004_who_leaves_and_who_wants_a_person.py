@@ -16,7 +16,7 @@ _ACCOUNTS_AFTER = (
 _CHATS_BEFORE = "One (bot, chat, thread); `state` holds what the dialogue waits for. Until its person is forgotten. Service."
 _CHATS_AFTER = (
     "One (bot, chat, thread); `state` holds what the dialogue waits for; `paused_at`: its person asked for a human, `told_at`: "
-    "when they were last told that the bot is silent. Until its person is forgotten. Service."
+    "when it was last told why the bot does not answer. Until its person is forgotten. Service."
 )
 
 

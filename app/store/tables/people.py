@@ -86,7 +86,7 @@ chats = Table(
     one_of("kind", "private", "group", "channel"),
     one_of("status", "active", "paused", "gone"),
     comment="One (bot, chat, thread); `state` holds what the dialogue waits for; `paused_at`: its person asked for a human, `told_at`: "
-    "when they were last told that the bot is silent. Until its person is forgotten. Service.",
+    "when it was last told why the bot does not answer. Until its person is forgotten. Service.",
 )
 
 sessions = Table(
