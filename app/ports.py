@@ -21,7 +21,8 @@ class Capabilities:
 
     `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
     edits while a reply streams (None: the reply is shown when it is finished). `words`: where there is no menu, some words
-    by themselves are commands (`app/domain/words.py`).
+    by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first time becomes known by it; else
+    they arrive by another way, and a sender whom nobody knows was forgotten.
     """
 
     buttons: bool = True
@@ -30,6 +31,7 @@ class Capabilities:
     typing: bool = False
     files: bool = False
     words: bool = False
+    newcomers: bool = True
     max_units: int = 4096
     live_edit_s: float | None = None
     reply_mode: ReplyMode = "push"

@@ -155,6 +155,10 @@ class Converse:
 
         Asks the model meanwhile; `work` closes that where `tx` fails.
         """
+        # A release that a session pins is found by the session's row; any other row can wait until the model was asked.
+        pinning = request.session.fresh and request.session.release_id is not None
+        if pinning:
+            await sessions.add(tx, request.session)
         route = await self._route(tx, request)
         # Only a try that was cut off can have left a turn.
         known = await turns.of_update(tx, work.claimed.id) if work.claimed.attempts > 1 else None
@@ -169,7 +173,7 @@ class Converse:
             await work.beside.enter_async_context(aclosing(asking.pieces))
             await asking.pieces.start()
             reach("converse:asked")
-        if request.session.fresh:
+        if request.session.fresh and not pinning:
             await sessions.add(tx, request.session)
         if known:
             await turns.begin_again(tx, known, plan.made_by)

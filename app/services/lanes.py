@@ -87,6 +87,7 @@ class LaneRunner:
         self._seats = concurrency
         self._short = False
         self._kept = 0
+        self._doubtful = False
         self._running: dict[asyncio.Task[None], Work] = {}
         self._stopping = asyncio.Event()
 
@@ -113,6 +114,10 @@ class LaneRunner:
     def wake(self) -> None:
         """Look at once: something is there to be claimed."""
         self._woken.set()
+
+    def in_doubt(self) -> None:
+        """Something may have been claimed that nobody was told of: the next look gives it back."""
+        self._doubtful = True
 
     @contextmanager
     def seat(self) -> Iterator[bool]:
@@ -145,9 +150,14 @@ class LaneRunner:
         self._short = free <= 0
         if self._short:
             return
+        # Only while nothing is being stored: that would look the same.
+        settling = self._doubtful and not self._kept
         self._kept += free
         try:
             async with self._store.single() as tx:
+                if settling:
+                    await inbox.give_back(tx, self.owner, [work.claimed for work in self._running.values()])
+                    self._doubtful = False
                 found = await inbox.claim(tx, self.owner, free)
         except inbox.LaneTakenError:
             self.wake()

@@ -1,7 +1,8 @@
 """Taking up rows that wait in lanes, held by a lease: of a lane what was held before, else the oldest that waits.
 
 Both ends of the road rest on it, what comes in and what goes out, so it is written once. Rows get their numbers before
-they are committed: a row may appear behind a later one that is held already. It waits for that one to end.
+they are committed: a row may appear behind a later one that is held already. It waits for that one to end. What it waits for is asked in two
+parts: as one condition with `or` it would be looked for in the whole lane, for each row of it.
 """
 
 
@@ -30,9 +31,11 @@ def claiming(table: str, lane: str, *, waiting: str, held: str, only: str = "tru
           and {only}
           and not exists (
               select 1 from {table} e
-              where e.{lane} = r.{lane} and e.state in ('{waiting}', '{held}')
-                and ((e.state = '{waiting}', e.id) < (r.state = '{waiting}', r.id)
-                     or (e.state = '{held}' and e.lease_until >= now()))
+              where e.{lane} = r.{lane} and e.state in ('{waiting}', '{held}') and e.state = r.state and e.id < r.id
+          )
+          and not exists (
+              select 1 from {table} h
+              where h.{lane} = r.{lane} and h.state = '{held}' and (r.state = '{waiting}' or h.lease_until >= now())
           )
         order by r.id
         limit :limit

@@ -65,8 +65,8 @@ class Accepted:
 async def accept(pool: StatementPool, bot_id: UUID, update: Stored, owner: str | None = None) -> Accepted:
     """Store an update; one whose any key was seen before has no effect.
 
-    With an `owner` it is claimed where its lane is empty, unless intake is paused. Whoever never learns that a claim
-    succeeded, because the answer was lost or nobody waited for it, has the update back once the lease is over.
+    With an `owner` it is claimed where its lane is empty, unless intake is paused. Whoever may not have learnt that a claim
+    succeeded, because the answer was lost or nobody waited for it, gives back (`give_back`) what they do not handle.
     """
     keys, lane = sorted(set(update.keys)), f"{bot_id}:{update.lane}"
     row = {"keys": keys, "count": len(keys), "bot": bot_id, "lane": lane, "body": update.body, "lease": LEASE_S}
@@ -128,6 +128,15 @@ async def renew(tx: Tx, owner: str, held: Collection[Claimed]) -> None:
     ids = [claimed.id for claimed in held]
     mine = update(inbox).where(inbox.c.id.in_(ids), inbox.c.owner == owner, inbox.c.state == "claimed")
     await tx.execute(mine.values(lease_until=after(LEASE_S)))
+
+
+async def give_back(tx: Tx, owner: str, handled: Collection[Claimed]) -> int:
+    """Give back what `owner` has claimed and does not handle, because it never learnt of it; return how many rows."""
+    ids = [claimed.id for claimed in handled]
+    unknown = update(inbox).where(inbox.c.owner == owner, inbox.c.state == "claimed", inbox.c.id.not_in(ids))
+    tries = func.greatest(inbox.c.attempts - 1, 0)
+    given = unknown.values(state="stored", owner=None, lease_until=None, attempts=tries)
+    return (await tx.execute(given)).rowcount
 
 
 async def finish(tx: Tx, claimed: Claimed, owner: str, state: str, error: str | None = None) -> bool:

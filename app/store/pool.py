@@ -53,8 +53,16 @@ class StatementPool:
         arguments = [values[name] if name in values else given[name] for name in names]
         with _our_words():
             pool = self._pool or await self._open()
-            async with pool.acquire(timeout=WAIT_FOR_CONNECTION_S) as connection:
+            connection = await pool.acquire(timeout=WAIT_FOR_CONNECTION_S)
+            try:
                 return await connection.fetch(sql, *arguments)
+            except (asyncio.CancelledError, asyncpg.InternalClientError):
+                # Given back as it is, it would be waited for until the server answers that it cancelled; and one that met
+                # the server's goodbye would be lent again.
+                connection.terminate()
+                raise
+            finally:
+                await pool.release(connection)
 
     async def close(self) -> None:
         """Close every connection; one that is busy for long is cut off."""
@@ -89,7 +97,7 @@ def _our_words() -> Iterator[None]:
             yield
     except asyncpg.DataError:
         raise  # a value that does not fit is our own mistake
-    except asyncpg.InterfaceError as error:
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         raise StoreUnavailableError from error
 
 

@@ -23,7 +23,14 @@ class WebChannel:
 
     name = "web"
     capabilities = Capabilities(
-        buttons=True, edits=True, reactions=False, typing=False, files=True, max_units=MAX_CHARS, live_edit_s=0.0
+        buttons=True,
+        edits=True,
+        reactions=False,
+        typing=False,
+        files=True,
+        newcomers=False,
+        max_units=MAX_CHARS,
+        live_edit_s=0.0,
     )
 
     def __init__(self, streams: Streams, settings: Settings) -> None:

@@ -284,6 +284,47 @@ async def test_of_a_batch_that_breaks_off_nothing_waits_for_a_lease(database_url
     await asyncio.gather(running, pool.close())
 
 
+class DeafPool(StatementPool):
+    """Carries its first statement out and never hears so: the answer is lost, or nobody waits for it any more."""
+
+    def __init__(self, url: str, *, cancelled: bool) -> None:
+        super().__init__(url, size=2)
+        self._cancelled = cancelled
+        self._heard = False
+
+    async def fetch(self, statement: Executable, values: Mapping[str, object]) -> Sequence[Record]:
+        rows = await super().fetch(statement, values)
+        if self._heard:
+            return rows
+        self._heard = True
+        if self._cancelled:
+            await asyncio.sleep(60)
+        raise StoreUnavailableError
+
+
+@pytest.mark.parametrize("cancelled", [True, False])
+async def test_what_was_claimed_unheard_is_given_back(database_url: str, store: Store, cancelled: bool) -> None:
+    bot, handled = await a_bot(store), list[int]()
+
+    async def handle(work: Work) -> None:
+        handled.append(work.claimed.attempts)
+
+    pool, runner = DeafPool(database_url, cancelled=cancelled), LaneRunner(store, handle, "host:1")
+    running = asyncio.create_task(runner.run())
+    intake, update = Intake(pool, b"secret", runner), RawUpdate(b"{}", ("1",), "71:")
+    accepting = asyncio.create_task(intake.accept(bot, [update]))
+    if cancelled:
+        await asyncio.sleep(0.3)
+        accepting.cancel()
+    with pytest.raises(asyncio.CancelledError if cancelled else StoreUnavailableError):
+        await accepting
+    assert await intake.accept(bot, [update]) == 0
+    await all_done(store, 3)
+    assert handled == [1]
+    await runner.stop()
+    await asyncio.gather(running, pool.close())
+
+
 async def test_intake_and_loop_share_the_seats(store: Store, pool: StatementPool) -> None:
     bot, seated, most, over = await a_bot(store), 0, 0, asyncio.Event()
 

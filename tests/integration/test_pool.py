@@ -5,6 +5,7 @@ import asyncio
 import asyncpg
 import pytest
 from sqlalchemy import bindparam, select, text
+from sqlalchemy.engine import make_url
 
 from app.errors import StoreUnavailableError
 from app.store import StatementPool, Store, people
@@ -124,3 +125,75 @@ async def test_once_closed_it_stays_closed(database_url: str, monkeypatch: pytes
             await asyncio.wait_for(asked, 5)
     with pytest.raises(StoreUnavailableError):
         await closed.fetch(text("select 1"), {})
+
+
+class FreezingProxy:
+    """Stands before the database; once `frozen`, nothing goes through and nobody new is answered."""
+
+    def __init__(self, url: str) -> None:
+        self._target = make_url(url)
+        self.frozen = False
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return self._target.set(host=host, port=port, query={}).render_as_string(hide_password=False)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up_reader, up_writer = await self._database()
+        for source, sink in ((reader, up_writer), (up_reader, writer)):
+            task = asyncio.create_task(self._pump(source, sink))
+            self._tasks.add(task)
+
+    async def _database(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        folder = self._target.query.get("host")
+        if folder:
+            return await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.{self._target.query.get('port', 5432)}")
+        return await asyncio.open_connection(self._target.host, self._target.port)
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65536):
+                while self.frozen:
+                    await asyncio.sleep(0.02)
+                sink.write(data)
+        finally:
+            sink.close()
+
+
+async def test_whoever_is_cancelled_is_cancelled_though_the_database_is_silent(database_url: str) -> None:
+    proxy = FreezingProxy(database_url)
+    async with proxy as address:
+        silent = StatementPool(address, size=1)
+        asking = asyncio.create_task(silent.fetch(text("select pg_sleep(20)"), {}))
+        await asyncio.sleep(0.3)
+        proxy.frozen = True
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(asking, 2)
+        proxy.frozen = False
+        assert len(await asyncio.wait_for(silent.fetch(text("select 1"), {}), 5)) == 1
+        await silent.close()
+
+
+async def test_a_server_that_says_goodbye_is_away_at_every_moment(store: Store, pool: StatementPool) -> None:
+    kill = text("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cut'")
+    named = text("select set_config('application_name', 'cut', false)")
+    said: set[type[BaseException]] = set()
+    for number in range(60):
+        await asyncio.gather(*(pool.fetch(named, {}) for _ in range(4)), return_exceptions=True)
+        async with store.begin() as tx:
+            killing = asyncio.create_task(tx.execute(kill))
+            await asyncio.sleep(number % 6 * 0.0005)
+            met = await asyncio.gather(*(pool.fetch(text("select 1"), {}) for _ in range(4)), return_exceptions=True)
+            await killing
+        said |= {type(one) for one in met if isinstance(one, BaseException)}
+    assert said <= {StoreUnavailableError}
+    assert len(await pool.fetch(text("select 1"), {})) == 1
