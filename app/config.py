@@ -20,6 +20,7 @@ LADDER_PREFIX = "LADDER_"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _TELEGRAM_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _ACCOUNT_SID = re.compile(r"AC[0-9a-fA-F]{32}")
+_ALLOWED = re.compile(r"telegram:[0-9]+|whatsapp:\+?[A-Za-z0-9.]+")
 _WHATSAPP_ADDRESS = re.compile(r"whatsapp:\+[1-9][0-9]{6,14}")
 
 
@@ -94,6 +95,10 @@ class Settings(BaseSettings):
     model_timeout_s: float = Field(120.0, gt=0, description="longest wait for the next token of a reply")
     max_reply_tokens: int = Field(256, ge=1)
     max_input_chars: int = Field(8000, ge=1, description="longer messages are refused with a sentence")
+    private_bots: bool = Field(False, description="Telegram and WhatsApp answer only who is allowed or was invited")
+    allowed_people: str | None = Field(
+        None, description="who needs no invitation: telegram:<id>, whatsapp:+<number>, by commas"
+    )
     quota_replies_per_minute: int = Field(
         30, ge=0, description="replies a person may ask for within a minute; 0: no limit"
     )
@@ -120,6 +125,14 @@ class Settings(BaseSettings):
             message = "name addresses or networks, as in 127.0.0.1,10.0.0.0/8"
             raise ValueError(message) from error
         return proxies
+
+    @field_validator("allowed_people")
+    @classmethod
+    def _each_with_its_channel(cls, listed: str | None) -> str | None:
+        if not all(_ALLOWED.fullmatch(one) for one in _listed(listed)):
+            message = "name each as telegram:<id> or whatsapp:+<number>, separated by commas"
+            raise ValueError(message)
+        return listed
 
     @field_validator("telegram_bot_token")
     @classmethod
@@ -180,6 +193,11 @@ class Settings(BaseSettings):
         return self.whatsapp_from is not None
 
     @property
+    def allowed(self) -> frozenset[str]:
+        """The people who need no invitation, each as `channel:id`."""
+        return frozenset(_listed(self.allowed_people))
+
+    @property
     def beyond_loopback(self) -> bool:
         """Whether people on other machines can reach the gateway; then a newcomer needs an invitation."""
         return self.mentee_host not in LOOPBACK or self.public_url is not None
@@ -195,9 +213,13 @@ class Settings(BaseSettings):
         return (self.public_url or f"http://127.0.0.1:{self.mentee_port}").rstrip("/")
 
 
+def _listed(names: str | None) -> tuple[str, ...]:
+    return tuple(one.strip() for one in (names or "").split(",") if one.strip())
+
+
 def networks(listed: str | None) -> tuple[Network, ...]:
     """Return the networks in a list by commas; an address is the smallest one. Raises `ValueError`."""
-    return tuple(ip_network(one.strip()) for one in (listed or "").split(",") if one.strip())
+    return tuple(ip_network(one) for one in _listed(listed))
 
 
 @lru_cache

@@ -139,15 +139,15 @@ async def person(tx: Tx, person_id: UUID) -> Person | None:
     return _person(row) if row else None
 
 
-async def arrived(tx: Tx, bot_id: UUID, sender: Sender) -> tuple[Account, Person] | None:
-    """Note that a sender with an id is here now; person and account are made at the first word.
+async def arrived(tx: Tx, bot_id: UUID, sender: Sender, *, newcomers: bool = True) -> tuple[Account, Person] | None:
+    """Note that a sender with an id is here now; person and account are made at the first word, where there are `newcomers`.
 
     Their person's row is held until `tx` ends: whoever forgets them waits, and takes all of it. None when they were
     forgotten meanwhile.
     """
     named = {"bot": bot_id, "external": sender.external_id}
     row = (await tx.execute(_ARRIVED, named)).one_or_none()
-    if row is None:
+    if row is None and newcomers:
         account = await account_of(tx, bot_id, sender)
         row = (await tx.execute(_ARRIVED, named | {"external": account.external_id})).one_or_none()
     if row is None:
@@ -197,7 +197,7 @@ class Entered:
     """Where an update leads: its chat, its bot's newest identity, and what its person allows there (in groups nothing).
 
     `has_body` is false when who sent it was forgotten since it was claimed. `usage` is what its person asked of the model
-    lately, wherever that was.
+    lately, wherever that was; `invited`: they came with an invitation.
     """
 
     chat: Chat
@@ -205,6 +205,7 @@ class Entered:
     consents: Consents
     has_body: bool
     usage: Usage
+    invited: bool
 
 
 async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inbox_id: int) -> Entered:
@@ -217,7 +218,9 @@ async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inb
     row = (await tx.execute(_ENTERED, values)).one()
     answers = zip(row.purposes or (), row.events or (), row.moments or (), row.notices or (), strict=True)
     allowed = Consents.of(ConsentEvent(Purpose(purpose), *answer) for purpose, *answer in answers)
-    return Entered(_chat(row), _identity(row) if row.identity_id else None, allowed, row.has_body, _usage(row))
+    return Entered(
+        _chat(row), _identity(row) if row.identity_id else None, allowed, row.has_body, _usage(row), row.invited
+    )
 
 
 def _placed(bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> dict[str, object]:
@@ -255,7 +258,9 @@ def _entered() -> Select[tuple[object, ...]]:
     said = select(*(func.array_agg(column).label(name) for name, column in columns.items())).subquery("said")
     body = select(inbox.c.body.is_not(None)).where(inbox.c.id == bindparam("inbox", type_=BigInteger))
     has_body = func.coalesce(body.scalar_subquery(), False).label("has_body")
-    return select(chat, identity, said, has_body, *_used_lately()).select_from(
+    with_code = select(t.invitations.c.id).where(t.invitations.c.person_id == bindparam("sender", type_=Uuid))
+    invited = with_code.exists().label("invited")
+    return select(chat, identity, said, has_body, invited, *_used_lately()).select_from(
         chat.outerjoin(identity, true()).join(said, true())
     )
 

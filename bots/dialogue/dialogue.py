@@ -24,7 +24,7 @@ from app.services.lanes import Work
 from app.store import Tx, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
-from bots.dialogue import choices, leaving, message, press, voting
+from bots.dialogue import choices, entrance, leaving, message, press, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, SenderForgottenError, enter
 
@@ -96,6 +96,8 @@ class Dialogue:
         """Do in `tx` what a message needs before its reply is read; return the rest, and everything of the others."""
         if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent | PressEvent):
             return partial(self._give_up, room, event, work)
+        if not room.admitted:
+            return await self._entrance(tx, room, event, work)
         if leaving.is_silent(room, event):
             await work.done(tx, "refused", "silent")
             return None
@@ -108,6 +110,13 @@ class Dialogue:
                 return partial(press.on_press, self._parts, room, event, work)
             case ReactionEvent():
                 return partial(self._reaction, room, event, work)
+        return None
+
+    async def _entrance(self, tx: Tx, room: Room, event: AnyEvent, work: Work) -> message.Then | None:
+        inside = await entrance.let_in(tx, room, event)
+        if inside and isinstance(event, MessageEvent):
+            return await message.on_message(tx, self._parts, inside, entrance.without_code(event), work)
+        await work.done(tx, "refused", "private")
         return None
 
     async def _message(self, tx: Tx, room: Room, event: MessageEvent, work: Work) -> message.Then | None:

@@ -38,6 +38,7 @@ class Room:
     identity: Identity
     first_time: bool
     usage: Usage
+    admitted: bool
 
     @property
     def person_id(self) -> UUID:
@@ -69,7 +70,7 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event:
     """
     # The person before the chat, as everybody does who holds both.
     bot_id = claimed.bot_id
-    known = await people.arrived(tx, bot_id, event.sender)
+    known = await people.arrived(tx, bot_id, event.sender, newcomers=channel.capabilities.newcomers)
     if known is None:
         raise SenderForgottenError
     account, person = known
@@ -91,7 +92,17 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event:
         identity=found.identity,
         first_time=chat.private and not person.asked_consent,
         usage=found.usage,
+        admitted=found.invited or _open_to(parts, channel, account, event),
     )
+
+
+def _open_to(parts: Parts, channel: Channel, account: Account, event: Event) -> bool:
+    """Whether somebody without an invitation may talk here. The web chat asks for one itself, before they are known."""
+    if not parts.settings.private_bots or not channel.capabilities.newcomers:
+        return True
+    names = {account.external_id, event.sender.external_id, event.sender.alias}
+    known_as = {f"{channel.name}:{(name or '').removeprefix(f'{channel.name}:')}" for name in names}
+    return not known_as.isdisjoint(parts.settings.allowed)
 
 
 async def held(tx: Tx, room: Room) -> Room:

@@ -1,9 +1,10 @@
 """Forgetting and withdrawal: a planted string is nowhere afterwards, and nothing of it answers or trains."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
@@ -24,6 +25,7 @@ from tests.fakes.adapters import tiny_adapter
 from tests.fakes.model import ModelServer
 from tests.integration.test_release import by_model, do, line_state, released
 from tests.support.lessons import Pupil, allow, base_folder, candidate, learner_on, pupil
+from tests.support.road import Road
 from tests.support.small_disk import may_mount, small_folder
 
 CANARY = "zebra-canary-7731"
@@ -403,3 +405,18 @@ async def test_both_ways_out_work_at_once(learner: Learner) -> None:
         await withdraw(tx, who.person_id, Purpose.PERSONAL_TRAINING)
     await forget_person(learner.store, learner.places.home, who.person_id, "all", "person")
     assert await do(learner, Work("forget", "release", "forget:none", {"adapters": [], "runs": []})) == ("done", None)
+
+
+async def test_a_message_that_comes_in_after_its_person_was_forgotten_makes_nobody(running: Road) -> None:
+    """Accepted a moment before, by a cookie that nobody has any more."""
+    update = {"id": str(uuid4()), "kind": "message", "text": "hello"}
+    body = json.dumps({"account": "a" * 64, "chat": str(uuid4()), "language": "en", "update": update})
+    async with running.store.begin() as tx:
+        await tx.execute(
+            text("insert into inbox (bot_id, lane, body) select id, 'late', :body from bots where channel = 'web'"),
+            {"body": body.encode()},
+        )
+    async with asyncio.timeout(10):
+        while [row["state"] for row in await running.rows("select state from inbox")] != ["done"]:
+            await asyncio.sleep(0.05)
+    assert await running.rows("select 1 from people") == await running.rows("select 1 from chats") == []
