@@ -95,6 +95,9 @@ class Settings(BaseSettings):
     model_timeout_s: float = Field(120.0, gt=0, description="longest wait for the next token of a reply")
     max_reply_tokens: int = Field(256, ge=1)
     max_input_chars: int = Field(8000, ge=1, description="longer messages are refused with a sentence")
+    answer_within_minutes: int = Field(
+        60, ge=1, description="an older message is answered only if it is the newest of its chat"
+    )
     private_bots: bool = Field(False, description="Telegram and WhatsApp answer only who is allowed or was invited")
     allowed_people: str | None = Field(
         None, description="who needs no invitation: telegram:<id>, whatsapp:+<number>, by commas"

@@ -107,6 +107,12 @@ class JudgeUnavailableError(MenteeError):
     retryable = True
 
 
+class NotWholeError(MenteeError):
+    """The rest of what was sent together is still on its way."""
+
+    retryable = True
+
+
 class ChannelAwayError(MenteeError):
     """The channel is not connected yet; what came in through it waits."""
 

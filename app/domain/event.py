@@ -4,6 +4,7 @@ Knows nothing of a platform's wire format: a channel's `parse` turns raw bytes i
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 STOPPING = frozenset({"stop", "cancel"})
@@ -45,7 +46,7 @@ class MessageEvent(Event):
 
     `reply_to` and `quote` point at a bot message (provider id) and the quoted part of it; `addressed` tells in a group
     whether the bot was mentioned, replied to or commanded; `media` names what else was attached; messages that share an
-    `album` were sent as one.
+    `album` were sent as one; `sent_at` is when, where the channel tells.
     """
 
     message_id: str = ""
@@ -58,6 +59,7 @@ class MessageEvent(Event):
     command: str | None = None
     argument: str = ""
     album: str | None = None
+    sent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

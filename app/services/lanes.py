@@ -6,6 +6,7 @@ stored ──claim──► claimed ──handler──► done | refused | quar
                     │ retryable error: back to stored, later          (at most MAX_ATTEMPTS)
                     │ anything else:   back to stored, then dead
                     │ channel away:    back to stored, as often as it takes
+                    │ rest to come:    back to stored, for a moment
                     │ disk full:       back to stored, as often as it takes
                     └ process killed:  the lease runs out and another claim takes it
 """
@@ -14,7 +15,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 
-from app.errors import ChannelAwayError, InvalidInputError, MenteeError, StoreFullError, StoreUnavailableError
+from app.errors import (
+    ChannelAwayError,
+    InvalidInputError,
+    MenteeError,
+    NotWholeError,
+    StoreFullError,
+    StoreUnavailableError,
+)
 from app.failpoints import reach
 from app.store import Store, Tx, inbox
 from app.telemetry import Log
@@ -26,6 +34,8 @@ RENEW_S = inbox.LEASE_S / 3
 MOST_AT_ONCE = 256
 STORE_AWAY_S = 2.0
 CHANNEL_AWAY_S = 2.0
+# The pictures of an album come one by one, within half a second as a rule and two and a half at most.
+NOT_WHOLE_S = 1.2
 # The model may have answered before there was no room for its words: not every second again.
 STORE_FULL_S = 10.0
 
@@ -211,6 +221,8 @@ class LaneRunner:
             log.warning("inbox:work:store_away", inbox=work.claimed.id)
             # Only a connection may have been lost; where nothing can be written, the lease runs out.
             await self._wait(work, STORE_AWAY_S)
+        except NotWholeError:
+            await self._wait(work, NOT_WHOLE_S)
         except ChannelAwayError:
             log.info("inbox:channel:away", inbox=work.claimed.id)
             await self._wait(work, CHANNEL_AWAY_S)

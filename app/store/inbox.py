@@ -7,12 +7,12 @@ overtake each other, and lanes run side by side. A claim is a lease by the datab
 one.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
-from sqlalchemy import Update, func, text, update
+from sqlalchemy import Update, func, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import MenteeError
@@ -143,6 +143,25 @@ async def finish(tx: Tx, claimed: Claimed, owner: str, state: str, error: str | 
     """End a row as done, refused, quarantined or dead; False when it was claimed anew meanwhile."""
     ended = _held(claimed, owner).values(state=state, error=error, finished_at=func.now(), lease_until=None)
     return (await tx.execute(ended)).rowcount == 1
+
+
+async def behind(tx: Tx, claimed: Claimed, most: int) -> Sequence[tuple[int, bytes]]:
+    """Return number and bytes of the next updates that wait in the lane of one that is handled, in order."""
+    waiting = (inbox.c.lane == claimed.lane) & (inbox.c.state == "stored") & (inbox.c.id > claimed.id)
+    rows = await tx.execute(select(inbox.c.id, inbox.c.body).where(waiting).order_by(inbox.c.id).limit(most))
+    return [(row.id, bytes(row.body or b"")) for row in rows]
+
+
+async def finish_with(tx: Tx, claimed: Claimed, others: Sequence[int]) -> None:
+    """End others that wait in the same lane together with one that is handled: they are handled by it."""
+    mine = update(inbox).where(inbox.c.id.in_(others), inbox.c.lane == claimed.lane, inbox.c.state == "stored")
+    await tx.execute(mine.values(state="done", finished_at=func.now()))
+
+
+async def newest(tx: Tx, claimed: Claimed) -> bool:
+    """Whether nothing came into the lane of an update after it."""
+    later = select(inbox.c.id).where(inbox.c.lane == claimed.lane, inbox.c.id > claimed.id).limit(1)
+    return await tx.scalar(later) is None
 
 
 async def retry(tx: Tx, claimed: Claimed, owner: str, delay_s: float, error: str) -> None:

@@ -24,7 +24,7 @@ from app.services.lanes import Work
 from app.store import Tx, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
-from bots.dialogue import choices, entrance, leaving, message, press, voting
+from bots.dialogue import album, choices, entrance, leaving, message, press, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, SenderForgottenError, enter
 
@@ -120,6 +120,7 @@ class Dialogue:
         return None
 
     async def _message(self, tx: Tx, room: Room, event: MessageEvent, work: Work) -> message.Then | None:
+        event = await album.whole(tx, room.channel, event, work)
         chosen = await self._chosen(tx, room, event)
         if chosen and not leaving.is_silent(room, chosen):
             return partial(press.on_press, self._parts, room, chosen, work)

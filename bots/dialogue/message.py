@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from functools import partial
 from uuid import UUID
 
+from app import clock
 from app.domain import quota
 from app.domain.event import EditEvent, MessageEvent, Sender
 from app.domain.outgoing import Content
@@ -15,7 +17,7 @@ from app.errors import NotFoundError
 from app.services.converse import Begun, Request
 from app.services.feedback import Said
 from app.services.lanes import Work
-from app.store import Tx, feedback, people, turns
+from app.store import Tx, feedback, inbox, people, turns
 from bots.dialogue import commands, consent, correction, media, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held, session_of
@@ -56,8 +58,19 @@ async def _correct_or_answer(
 
 
 async def _reply(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> Then | None:
+    begun_before = work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id)
+    if not begun_before and await _outlived(tx, parts, event, work):
+        await work.done(tx, "refused", "outlived")
+        return None
     begun = await _begin(tx, parts, room, event, text, work)
     return partial(parts.converse.go_on, begun) if begun else None
+
+
+async def _outlived(tx: Tx, parts: Parts, event: MessageEvent, work: Work) -> bool:
+    """Whether a message waited so long that only the newest of its chat is still worth an answer."""
+    if event.sent_at is None or clock.now() - event.sent_at < timedelta(minutes=parts.settings.answer_within_minutes):
+        return False
+    return not await inbox.newest(tx, work.claimed)
 
 
 async def _taken_or_answered(parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> None:
@@ -192,7 +205,8 @@ async def _begin(
     work: Work,
     first: Turn | None = None,
 ) -> Begun | None:
-    if work.claimed.attempts == 1 and await _over_quota(tx, parts, room, work):
+    begun_before = work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id)
+    if not begun_before and await _over_quota(tx, parts, room, work):
         return None
     origin = _origin(room, event)
     request = Request(

@@ -4,12 +4,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from app.errors import InvalidInputError
 from bots.telegram.marks import unit_offsets
 from bots.telegram.people import Me
 from bots.telegram.wire import Json, flag_at, int_at, maybe_int, maybe_object, maybe_str, objects_at, str_at
 
+_LATEST = 1 << 37  # seconds; far beyond any date of theirs, and still one that Python knows
 _COMMAND = re.compile(r"\s*/(?P<name>[A-Za-z0-9_]{1,32})(?:@(?P<bot>[A-Za-z0-9_]+))?(?=\s|$)")
 # In this order: an animation is also a document, a venue also a location.
 _MEDIA = (
@@ -127,5 +129,12 @@ def is_forwarded(message: Json) -> bool:
 
 def check_date(message: Json) -> None:
     """Raise `InvalidInputError` unless the message has its date, as every real one does."""
-    if int_at(message, "date") < 0:
-        raise InvalidInputError("date is before its time")
+    date_of(message)
+
+
+def date_of(message: Json) -> datetime:
+    """Return when a message was sent. Raises `InvalidInputError`."""
+    seconds = int_at(message, "date")
+    if not 0 <= seconds < _LATEST:
+        raise InvalidInputError("date is out of its time")
+    return datetime.fromtimestamp(seconds, UTC)

@@ -93,6 +93,7 @@ def _written(message: Json, me: Me, chat: ChatAddress, number: str) -> AnyEvent:
         command=command.name if command else None,
         argument=command.argument if command else "",
         album=maybe_str(message, "media_group_id"),
+        sent_at=content.date_of(message),
     )
 
 
