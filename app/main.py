@@ -207,7 +207,10 @@ async def _whatsapp(store: Store, settings: Settings, intake: Intake) -> "WhatsA
     from app.gateway.whatsapp import WhatsAppPart  # noqa: PLC0415 - 40 MB that nobody else should pay
 
     number = settings.whatsapp_from.partition("+")[2]
-    return WhatsAppPart(settings, intake, await _bot(store, settings, "whatsapp", number, "Mentee"))
+    bot_id = await _bot(store, settings, "whatsapp", number, "Mentee")
+    async with store.begin() as tx:
+        born = await people.bot_born(tx, bot_id)
+    return WhatsAppPart(settings, intake, bot_id, born)
 
 
 def _dialogue_parts(

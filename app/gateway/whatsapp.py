@@ -5,11 +5,13 @@ Imported only where it is on: Twilio's library takes some 40 MB.
 
 import asyncio
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from uuid import UUID
 
+from app import clock
 from app.config import Settings
 from app.domain.messages import text as say
-from app.errors import ConfigError, DeliveryError
+from app.errors import ConfigError, DeliveryError, StoreUnavailableError
 from app.services.intake import Intake
 from app.telemetry import Log
 from app.web.health import PartHealth
@@ -20,14 +22,20 @@ log = Log(__name__)
 PATH = "/webhooks/whatsapp"
 STATUS_PATH = f"{PATH}/status"
 AGAIN_S = 60.0
+CATCH_UP_S = 300.0
+# How far a list goes back: at the start as far as WhatsApp lets the bot answer, later a few times the pause between two.
+LISTED_HOURS = 24
+LISTED_AGAIN = 3
 
 
 class WhatsAppPart:
     """The WhatsApp sender of this gateway."""
 
-    def __init__(self, settings: Settings, intake: Intake, bot_id: UUID) -> None:
-        """Take the settings, the door for updates and the bot's row. Nothing connects yet."""
+    def __init__(self, settings: Settings, intake: Intake, bot_id: UUID, born: datetime) -> None:
+        """Take the settings, the door for updates, the bot's row, and since when there is that. Nothing connects yet."""
         self.bot_id = bot_id
+        self._intake = intake
+        self._born = born
         self._settings = settings
         self._account = _account(settings)
         self._accept = intake.door(bot_id)
@@ -50,7 +58,7 @@ class WhatsAppPart:
         self.channel.start()
 
     async def run(self) -> None:
-        """Find out whether Twilio knows the account, again until it does."""
+        """Find out whether Twilio knows the account, again until it does; then ask for what was missed, now and then."""
         while not self._checked:
             try:
                 await self.channel.check()
@@ -60,6 +68,22 @@ class WhatsAppPart:
                 await asyncio.sleep(AGAIN_S)
             else:
                 self._checked, self._problem = True, None
+        # A bot answers nothing that was said before it was there.
+        reach = [clock.now() - timedelta(hours=LISTED_HOURS), self._born]
+        while True:
+            await self._catch_up(max(reach))
+            await asyncio.sleep(CATCH_UP_S)
+            reach = [clock.now() - timedelta(seconds=LISTED_AGAIN * CATCH_UP_S), self._born]
+
+    async def _catch_up(self, since: datetime) -> None:
+        try:
+            found = await self.channel.missed(since)
+            new = await self._intake.accept(self.bot_id, found)
+        except (DeliveryError, StoreUnavailableError) as error:
+            log.failure("whatsapp:list:failed", error)
+            return
+        if new:
+            log.warning("whatsapp:list:caught_up", messages=new)
 
     async def close(self) -> None:
         """Close the connections; nothing is on its way any more."""

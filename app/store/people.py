@@ -6,6 +6,7 @@ PostgreSQL needs to run it.
 
 import hashlib
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -32,6 +33,12 @@ async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
     made = insert(t.bots).values(channel=channel, external_id=external_id)
     made = made.on_conflict_do_update(index_elements=["channel", "external_id"], set_={"channel": channel})
     return UUID(str(await tx.scalar(made.returning(t.bots.c.id))))
+
+
+async def bot_born(tx: Tx, bot_id: UUID) -> datetime:
+    """Return since when there is a bot."""
+    found: datetime = (await tx.execute(select(t.bots.c.created_at).where(t.bots.c.id == bot_id))).scalar_one()
+    return found
 
 
 async def identity(tx: Tx, bot_id: UUID) -> Identity | None:

@@ -6,6 +6,7 @@ rule. A button is known by its payload, never by MessageType or by its label, wh
 
 import re
 from collections.abc import Sequence
+from datetime import datetime
 
 from app.domain.event import AnyEvent, ChatAddress, FailedDeliveryEvent, MessageEvent, PressEvent, Sender
 from app.domain.text import storable
@@ -49,6 +50,7 @@ def _incoming(form: Form) -> AnyEvent:
         media=_media(form),
         command=command["name"].lower() if command else None,
         argument=text.strip()[command.end() :].strip() if command else "",
+        sent_at=_sent_at(form),
     )
 
 
@@ -66,6 +68,16 @@ def _media(form: Form) -> str | None:
     if read.number(form, "NumMedia"):
         return (maybe(form, "MediaContentType0") or "file").partition("/")[0]
     return "location" if maybe(form, "Latitude") else None
+
+
+def _sent_at(form: Form) -> datetime | None:
+    """Return when a message was sent, where a list told it (`missed`); a webhook brings it at once and does not say."""
+    given = maybe(form, "DateSent")
+    try:
+        moment = datetime.fromisoformat(given) if given else None
+    except ValueError:
+        return None
+    return moment if moment and moment.tzinfo else None
 
 
 def _flag(form: Form, name: str) -> bool:

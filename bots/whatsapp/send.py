@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import aiohttp
 from twilio.base.exceptions import TwilioException
@@ -17,9 +18,11 @@ from app.domain.text import is_blank
 from app.errors import DeliveryError, DeliveryRetryError
 from app.ports import Capabilities
 from app.telemetry import Log
+from bots.base import RawUpdate
 from bots.whatsapp.client import open_client
 from bots.whatsapp.faults import meaning
 from bots.whatsapp.form import ME
+from bots.whatsapp.missed import missed
 from bots.whatsapp.parse import parse
 from bots.whatsapp.render import render
 from bots.whatsapp.split import MAX_UNITS, split
@@ -79,6 +82,10 @@ class WhatsAppChannel:
             await client.api.v2010.accounts(self._account.sid).fetch_async()
         except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise meaning(error) from error
+
+    async def missed(self, since: datetime) -> Sequence[RawUpdate]:
+        """Return what people sent since then, whether or not it came in. Raises the `DeliveryError` family."""
+        return await missed(self._connected(), self._account.sid, self._account.sender, since)
 
     def parse(self, body: bytes) -> Sequence[AnyEvent]:
         events = parse(body)

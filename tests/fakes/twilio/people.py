@@ -2,6 +2,7 @@
 
 import secrets
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,9 +25,19 @@ class Sent:
     status_callback: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """A message from somebody, as Twilio keeps it."""
+
+    at: datetime
+    fields: dict[str, str]
+
+
 @dataclass(slots=True)
 class Person:
-    """Somebody at an address. `refusal` is the error code that every message to them meets, at once or `later`."""
+    """Somebody at an address. `refusal` is the error code that every message to them meets, at once or `later`; what they
+    say while `unheard` reaches Twilio but no webhook, and was said `earlier`.
+    """
 
     server: "TwilioServer"
     address: str
@@ -35,6 +46,8 @@ class Person:
     got: list[Sent] = field(default_factory=list)
     refusal: int | None = None
     later: int | None = None
+    unheard: bool = False
+    earlier: timedelta = timedelta(0)
 
     @property
     def texts(self) -> list[str]:
@@ -85,5 +98,8 @@ class Person:
 
     async def _post(self, fields: dict[str, str]) -> None:
         self.server.heard.add(fields["MessageSid"])
+        self.server.inbound.append(Inbound(datetime.now(UTC) - self.earlier, fields))
+        if self.unheard:
+            return
         headers = {"I-Twilio-Idempotency-Token": new_sid("")}
         await self.server.hook.post(PATH, list(fields.items()), headers)

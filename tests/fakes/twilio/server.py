@@ -8,12 +8,14 @@ import asyncio
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Self
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
-from tests.fakes.twilio.people import PATH, Person, Sent, new_sid
+from tests.fakes.twilio.people import PATH, Inbound, Person, Sent, new_sid
 from tests.fakes.twilio.webhook import Hook
 
 MAX_CHARS = 1600
@@ -82,6 +84,7 @@ class TwilioServer:
     people: dict[str, Person] = field(default_factory=dict)
     heard: set[str] = field(default_factory=set)
     calls: list[Call] = field(default_factory=list)
+    inbound: list[Inbound] = field(default_factory=list)
     hook: Hook = field(init=False)
     reports: bool = True
     _faults: list[_Fault] = field(default_factory=list)
@@ -100,6 +103,7 @@ class TwilioServer:
         app = web.Application()
         app.router.add_get("/2010-04-01/Accounts/{sid}.json", self._account)
         app.router.add_post("/2010-04-01/Accounts/{sid}/Messages.json", self._message)
+        app.router.add_get("/2010-04-01/Accounts/{sid}/Messages.json", self._list)
         app.router.add_post("/v2/Indicators/Typing.json", self._typing)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -220,6 +224,29 @@ class TwilioServer:
             return
         for status in ("sent", "delivered", "sent", "read"):  # out of order and repeated, as they come
             await self.report(sent, status, person.address)
+
+    async def _list(self, request: web.Request) -> web.Response:
+        try:
+            self._known(request)
+        except ApiError as error:
+            return error.to_response()
+        since, to = request.query.get("DateSent>", ""), request.query.get("To")
+        after = datetime.fromisoformat(since) if since else datetime.fromtimestamp(0, UTC)
+        fit = [one for one in reversed(self.inbound) if one.at >= after and to in {None, self.sender}]
+        size, page = int(request.query.get("PageSize", 50)), int(request.query.get("Page", 0))
+        shown = [self._listed(one) for one in fit[page * size : (page + 1) * size]]
+        more = len(fit) > (page + 1) * size
+        query = urlencode(dict(request.query) | {"Page": str(page + 1), "PageToken": "PA1"})
+        body = {"messages": shown, "page": page, "page_size": size, "uri": request.path_qs}
+        return web.json_response(body | {"next_page_uri": f"{request.path}?{query}" if more else None})
+
+    def _listed(self, one: Inbound) -> dict[str, object]:
+        at = format_datetime(one.at)
+        return {
+            "sid": one.fields["MessageSid"], "account_sid": self.account_sid, "direction": "inbound", "status": "received",
+            "from": one.fields["From"], "to": self.sender, "body": one.fields["Body"],
+            "num_media": one.fields["NumMedia"], "date_sent": at, "date_created": at, "date_updated": at,
+        }  # fmt: skip
 
     async def _typing(self, request: web.Request) -> web.Response:
         form = {name: str(value) for name, value in (await request.post()).items()}

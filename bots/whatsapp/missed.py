@@ -1,0 +1,58 @@
+"""Messages that Twilio could not hand over, because nobody listened: asked for by listing, stored as if they had come.
+
+A webhook that fails is not sent again. What is known already is known by its sid, so listing too much does no harm.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+import aiohttp
+from twilio.base.exceptions import TwilioException
+from twilio.rest import Client
+from twilio.rest.api.v2010.account.message import MessageInstance
+
+from app.errors import DeliveryUncertainError
+from bots.base import RawUpdate
+from bots.whatsapp.faults import meaning
+from bots.whatsapp.form import ME
+from bots.whatsapp.keys import raw_message
+
+MOST = 1000
+PAGE = 100
+
+
+async def missed(client: Client, account_sid: str, sender: str, since: datetime) -> Sequence[RawUpdate]:
+    """Return what people sent to `sender` since then, the oldest first.
+
+    Raises:
+        DeliveryError: Twilio did not say.
+    """
+    try:
+        found = await client.messages.list_async(to=sender, date_sent_after=since, limit=MOST, page_size=PAGE)
+    except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
+        raise meaning(error) from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DeliveryUncertainError from error  # an answer that is no list of messages
+    heard = [one for one in found if one.direction == "inbound" and one.sid and (one.from_ or "").startswith(ME)]
+    heard.reverse()  # the list begins with the newest, and knows seconds only
+    heard.sort(key=_sent_at)
+    return [raw_message(_form(one, account_sid, sender), None) for one in heard]
+
+
+def _sent_at(message: MessageInstance) -> datetime:
+    return message.date_sent or message.date_created or datetime.fromtimestamp(0, UTC)
+
+
+def _form(message: MessageInstance, account_sid: str, sender: str) -> bytes:
+    """Return the form that a webhook would have brought, as far as the list tells it."""
+    fields = {
+        "MessageSid": message.sid,
+        "AccountSid": account_sid,
+        "From": message.from_,
+        "To": sender,
+        "Body": message.body or "",
+        "NumMedia": message.num_media or "0",
+        "DateSent": _sent_at(message).astimezone(UTC).isoformat(),
+    }
+    return urlencode(fields).encode()
