@@ -18,6 +18,7 @@ from bots.whatsapp.render import render
 
 MAX_UNITS = 1500
 _ROOM = MAX_UNITS - len("(9999/9999)\n\n")
+_LONGEST_INFO = 100
 _SURELY = 4  # no line renders to four times its own length, nor a text to a quarter of it
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
@@ -126,20 +127,29 @@ def _prose(lines: Sequence[str], gap: str) -> Iterator[_Piece]:
 
 
 def _code(token: Token) -> Iterator[_Piece]:
-    fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(token.content)), default=0))
-    room = _ROOM - units(token.info) - 2 * len(fence) - 2
+    info = token.info.strip()
+    if (
+        units(info) > _LONGEST_INFO or "`" in info
+    ):  # what stands beside the fence must leave room, and be no fence itself
+        yield from _prose([info], "\n")
+        info = ""
+    room = _ROOM - units(info) - len("```\n\n```")
+    if "```" in token.content:
+        room = room * 3 // 4  # each three of them are held apart by a word joiner
     held: list[str] = []
     for line in token.content.removesuffix("\n").split("\n"):
         for piece in _cut_code(line, room):
-            if held and not _fits(_fenced([*held, piece], fence, token.info)):
-                yield _Piece(_fenced(held, fence, token.info))
+            if held and not _fits(_fenced([*held, piece], info)):
+                yield _Piece(_fenced(held, info))
                 held = []
             held.append(piece)
-    yield _Piece(_fenced(held, fence, token.info))
+    yield _Piece(_fenced(held, info))
 
 
-def _fenced(lines: Sequence[str], fence: str, info: str) -> str:
-    return "\n".join([f"{fence}{info.strip()}", *lines, fence])
+def _fenced(lines: Sequence[str], info: str) -> str:
+    longest = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([f"{fence}{info}", *lines, fence])
 
 
 def _table(block: Sequence[str]) -> Iterator[_Piece]:
