@@ -30,14 +30,14 @@ class _Open:
 def inline(tokens: Sequence[Token], *, around: str = "") -> str:
     """Return the text of a block's inline `tokens`; `around` is the mark that the whole block gets, not to be set twice."""
     stack = [_Open(None, [])]
-    for token in tokens:
+    for place, token in enumerate(tokens):
         if token.nesting > 0:
             stack.append(_Open(token, []))
         elif token.nesting < 0 and len(stack) > 1:
             done = stack.pop()
             used = around + "".join(_mark(o.token) for o in stack if o.token)
-            before = "".join(stack[-1].pieces)[-1:]
-            stack[-1].pieces.append(_closed(done, used, before))
+            around_it = (_last_sign(stack), _next_sign(tokens, place + 1))
+            stack[-1].pieces.append(_closed(done, used, stack[-1].token, around_it))
         else:
             stack[-1].pieces.append(_leaf(token))
     return "".join("".join(o.pieces) for o in stack)
@@ -66,15 +66,27 @@ def _mark(token: Token) -> str:
     return _MARKS.get(token.type.removesuffix("_open"), "")
 
 
-def _closed(done: _Open, used: str, before: str) -> str:
+def _last_sign(stack: Sequence[_Open]) -> str:
+    """Return the sign that was written last, in whatever is open; `""` where there is none."""
+    written = (piece for o in reversed(stack) for piece in reversed(o.pieces) if piece)
+    return next(written, "")[-1:]
+
+
+def _next_sign(tokens: Sequence[Token], place: int) -> str:
+    """Return the sign that follows at `place`, `""` for one that belongs to no word."""
+    following = next((token for token in tokens[place:] if not token.nesting), None)
+    return following.content[:1] if following and following.type == "text" else ""
+
+
+def _closed(done: _Open, used: str, parent: Token | None, around_it: tuple[str, str]) -> str:
     text = "".join(done.pieces)
     assert done.token is not None  # noqa: S101 - only the bottom of the stack has none
     if done.token.type == "link_open":
         return _link(text, target_of(done.token))
     mark = _mark(done.token)
-    if done.token.markup == "__" and _NAME.fullmatch(text):
+    if done.token.markup == "__" and _NAME.fullmatch(text) and (parent is None or parent.markup != "_"):
         return f"__{text}__"  # a name of Python's, far more often than a word made bold
-    if before.isascii() and before.isalnum():
+    if any(sign.isascii() and sign.isalnum() for sign in around_it):
         return f"*{text}*" if mark == "_" else text  # within a word nothing is formatted, and 2*3*4 is no emphasis
     return text if mark in used else marked(text, mark)
 
