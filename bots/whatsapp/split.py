@@ -187,10 +187,12 @@ def _cut(text: str, room: int, lead: str = "") -> Iterator[str]:
 
 
 def _cut_code(line: str, room: int) -> Iterator[str]:
-    """Yield pieces of a line of code; nothing is trimmed."""
+    """Yield pieces of a line of code, cut behind a space where there is one; nothing is trimmed."""
     rest = line
     while units(rest) > room:
-        place = _grapheme(rest, _widest(rest, room))
+        end = _widest(rest, room)
+        spaces = [m.end() for m in _SPACE.finditer(rest, end // 2, end)]
+        place = spaces[-1] if spaces else _grapheme(rest, end)
         yield rest[:place]
         rest = rest[place:]
     yield rest
