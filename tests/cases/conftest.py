@@ -1,0 +1,50 @@
+"""Fixtures of the replayed cases: those of the integration tier, and a gateway on each platform."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.fakes.model import ModelServer
+from tests.fakes.telegram import TelegramServer
+from tests.fakes.twilio import TwilioServer
+from tests.integration.conftest import brisk, model
+from tests.support.road import Road, road
+
+__all__ = ["brisk", "model"]
+
+PUBLIC = "https://bot.example.org"
+
+
+def telegram_settings(server: TelegramServer) -> dict[str, object]:
+    """Return what switches Telegram on."""
+    return {"telegram_bot_token": server.token, "telegram_base_url": server.base_url}
+
+
+def whatsapp_settings(server: TwilioServer) -> dict[str, object]:
+    """Return what switches WhatsApp on."""
+    return {
+        "twilio_account_sid": server.account_sid,
+        "twilio_auth_token": server.token,
+        "twilio_base_url": server.url,
+        "whatsapp_from": server.sender,
+        "whatsapp_business_purpose": "answers questions about a bakery",
+        "public_url": PUBLIC,
+    }
+
+
+@pytest.fixture
+async def telegram(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer, brisk: None
+) -> AsyncIterator[Road]:
+    """A gateway that polls the Bot API server, at a brisk pace."""
+    async with road(database_url, model.url, max_reply_tokens=1900, **telegram_settings(telegram_server)) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+async def whatsapp(database_url: str, model: ModelServer, twilio_server: TwilioServer) -> AsyncIterator[Road]:
+    """A gateway that Twilio posts to."""
+    async with road(database_url, model.url, max_reply_tokens=1900, **whatsapp_settings(twilio_server)) as gateway:
+        twilio_server.hook.public, twilio_server.hook.local = PUBLIC, gateway.url
+        yield gateway
+        await twilio_server.hang_up()
