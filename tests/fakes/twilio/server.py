@@ -104,6 +104,7 @@ class TwilioServer:
         app.router.add_get("/2010-04-01/Accounts/{sid}.json", self._account)
         app.router.add_post("/2010-04-01/Accounts/{sid}/Messages.json", self._message)
         app.router.add_get("/2010-04-01/Accounts/{sid}/Messages.json", self._list)
+        app.router.add_get("/2010-04-01/Accounts/{sid}/Messages/{message}/Media/{media}", self._media)
         app.router.add_post("/v2/Indicators/Typing.json", self._typing)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -258,6 +259,15 @@ class TwilioServer:
             return error.to_response()
         self.calls.append(Call(request.path, form, 200))
         return web.json_response({"success": True})
+
+    async def _media(self, request: web.Request) -> web.Response:
+        try:
+            self._known(request)
+        except ApiError as error:
+            self.calls.append(Call(request.path, {}, error.status))
+            return error.to_response()
+        self.calls.append(Call(request.path, {}, 200))
+        return web.Response(body=b"\xff\xd8\xff\xd9", content_type="image/jpeg")
 
     def _typed(self, form: dict[str, str]) -> None:
         if form.get("channel") != "whatsapp" or form.get("messageId") not in self.heard:
