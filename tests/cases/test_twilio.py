@@ -1,16 +1,19 @@
 """Twilio: what is signed and what is not, taps and pictures, windows and words that stop, all through our own webhook."""
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 from multidict import MultiDict
 
 from app.domain.event import MessageEvent, PressEvent
 from bots.whatsapp.parse import parse
-from bots.whatsapp.webhook import Seal
+from bots.whatsapp.webhook import Seal, message_handler
 from tests.cases.conftest import PUBLIC
 from tests.cases.talk import asked, count, got, settled
 from tests.fakes.model import ModelServer, faults
@@ -68,11 +71,9 @@ async def test_g55_repeated_and_blank_fields_are_signed_too(
     fields = form(*more, AccountSid=twilio_server.account_sid, To=twilio_server.sender)
     assert await twilio_server.hook.post(PATH, fields) == 200
     assert await count(whatsapp, "inbox") == 1
-    less = urlencode(fields[:-1]).encode()
-    true_for_more = {"X-Twilio-Signature": signature(twilio_server.token, PUBLIC + PATH, fields)}
-    same_signed = len(set(fields)) == len(set(fields[:-1]))
-    blank = fields[-1][1] == ""
-    assert await twilio_server.hook.post_as(PATH, less, true_for_more) == (200 if same_signed else 403) or blank
+    changed = urlencode([*fields[:-1], ("Extra", "changed")]).encode()
+    seal = {"X-Twilio-Signature": signature(twilio_server.token, PUBLIC + PATH, fields)}
+    assert await twilio_server.hook.post_as(PATH, changed, seal) == 403
 
 
 @pytest.mark.parametrize(
@@ -104,20 +105,25 @@ JSON = b'{"Body": "hello", "From": "whatsapp:+15550200001"}'
 
 
 @pytest.mark.parametrize("body", [JSON, b"", b"[]", b"null", "안녕 😀".encode(), b"\xff\xfe", b"=&=;&", b"{" * 9000])
-@pytest.mark.parametrize("seal", [None, "", "x", "signed"])
-@pytest.mark.parametrize("query", ["", "?bodySHA256=", "?bodySHA256=0000", "?bodySHA256=a&bodySHA256=b"])
-async def test_g58_a_body_that_is_no_form_is_refused(
-    whatsapp: Road, twilio_server: TwilioServer, body: bytes, seal: str | None, query: str
-) -> None:
+async def test_g58_a_body_that_is_no_form_is_refused(body: bytes) -> None:
     """G58 · https://github.com/twilio/twilio-python/issues/885: JSON, or anything else that is no form, with any signature or
     none: 403 and nothing kept, never an error of ours.
     """
-    headers = {"Content-Type": "application/json"}
-    if seal is not None:
-        true = signature(twilio_server.token, PUBLIC + PATH + query, [])
-        headers["X-Twilio-Signature"] = true if seal == "signed" else seal
-    assert await twilio_server.hook.post_as(PATH + query, body, headers) == 403
-    assert await count(whatsapp, "inbox") == 0
+    kept: list[object] = []
+
+    async def accept(updates: Sequence[object]) -> None:
+        kept.extend(updates)
+
+    app = web.Application()
+    app.router.add_post(PATH, message_handler(Seal(PUBLIC + PATH, ACCOUNT, SENDER, TOKEN), accept))
+    digest = hashlib.sha256(body).hexdigest()
+    async with TestClient(TestServer(app)) as twilio:
+        for query in ("", "?bodySHA256=", "?bodySHA256=0000", "?bodySHA256=a&bodySHA256=b", f"?bodySHA256={digest}"):
+            for seal in (None, "", "x", signature(TOKEN, PUBLIC + PATH + query, [])):
+                headers = {"Content-Type": "application/json"} | ({} if seal is None else {"X-Twilio-Signature": seal})
+                async with twilio.post(PATH + query, data=body, headers=headers) as answer:
+                    assert answer.status == 403, (query, seal)
+    assert kept == []
 
 
 BASES = ["https://bot.example.org", "https://bot.example.org:443"]
@@ -321,20 +327,7 @@ async def test_g67_a_late_reply_waits_for_the_next_word(whatsapp: Road, twilio_s
     assert any("You said: the late question" in text for text in ann.texts)
 
 
-STOPS = [
-    "stop",
-    "STOP",
-    "Stop ",
-    "unsubscribe",
-    "END",
-    "quit",
-    "cancel",
-    "STOPALL",
-    "revoke",
-    "optout",
-    "그만",
-    "수신거부",
-]
+STOPS = ["stop", "STOP", " Stop ", "unsubscribe", "END", "optout", "수신거부"]
 
 
 @pytest.mark.xfail(strict=True, reason="the words that opt out are messages like others")

@@ -669,3 +669,49 @@ def test_g53_what_is_new_keeps_its_words(caption: str) -> None:
     (read,) = parse(json.dumps({"update_id": 1, "message": body}).encode(), ME)
     assert isinstance(read, MessageEvent)
     assert (read.text, read.media) == (caption, "unknown")
+
+
+# ------------------------------------------------------------------------------------------------------------ captions
+
+
+@pytest.mark.parametrize(
+    ("caption", "kept"),
+    [
+        ("@somebody", "@somebody"),
+        ("{me} what is this?", "what is this?"),
+        ("{me} 이게 뭐야", "이게 뭐야"),
+        ("👀", "👀"),
+    ],
+)
+async def test_g76_a_caption_is_kept_and_answered(
+    telegram: Road, telegram_server: TelegramServer, caption: str, kept: str
+) -> None:
+    """G76 · https://github.com/openclaw/openclaw/issues/1694: the words of a picture, a mention too, are stored and answered."""
+    ann = telegram_server.user("Ann")
+    ann.send_photo(caption.replace("{me}", f"@{telegram_server.world.bot['username']}"))
+    await replied(telegram_server, ann, f"You said: {kept}")
+    assert await asked(telegram) == [kept]
+
+
+@pytest.mark.parametrize("place", ["private", "group"])
+async def test_g76_a_picture_that_only_names_the_bot_is_answered(
+    telegram: Road, telegram_server: TelegramServer, place: str
+) -> None:
+    """G76 · https://github.com/openclaw/openclaw/issues/1694: where nothing but the bot's own name is written under it, the
+    picture is not dropped: the person reads that it could not be looked at.
+    """
+    ann = telegram_server.user("Ann")
+    chat = ann.chat if place == "private" else telegram_server.group("Kitchen", ann).chat
+    ann.send_photo(f"@{telegram_server.world.bot['username']}", chat)
+    await told(telegram_server, chat, "could not look at what you sent (a picture)")
+
+
+@pytest.mark.xfail(strict=True, reason="pictures are not given to the model")
+async def test_g76_the_model_sees_the_picture(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    """G76 · https://github.com/openclaw/openclaw/issues/1694: the picture reaches the model with its words."""
+    ann = telegram_server.user("Ann")
+    ann.send_photo("what is this?")
+    await replied(telegram_server, ann, "You said: what is this?")
+    assert "image_url" in str(model.calls[-1].body)
