@@ -19,10 +19,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from app.errors import StoreFullError, StoreUnavailableError
 
 # SQLSTATEs, or classes of them, in which the statement was right and the server could not: the connection broke (08), only
-# reading is allowed, as on a standby (25006), two waited for each other (40P01), resources are short (53), somebody
-# cancelled (57014), it stops or is only starting (57P), the system under it failed (58):
+# reading is allowed, as on a standby (25006), two waited for each other (40P01), resources are short (53), it stops or is
+# only starting (57P), the system under it failed (58):
 # https://www.postgresql.org/docs/current/errcodes-appendix.html
-_AWAY = ("08", "25006", "40P01", "53", "57014", "57P", "58")
+_AWAY = ("08", "25006", "40P01", "53", "57P", "58")
 _DISK_FULL = "53100"
 _URL_PREFIXES = ("postgresql://", "postgres://")
 # Every statement of ours fits: one that is thrown out of the cache is parsed and planned anew at its next use.

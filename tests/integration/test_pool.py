@@ -196,4 +196,5 @@ async def test_a_server_that_says_goodbye_is_away_at_every_moment(store: Store, 
             await killing
         said |= {type(one) for one in met if isinstance(one, BaseException)}
     assert said <= {StoreUnavailableError}
+    await asyncio.sleep(0.2)  # until the last goodbye is heard
     assert len(await pool.fetch(text("select 1"), {})) == 1
