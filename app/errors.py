@@ -121,9 +121,13 @@ class ChannelAwayError(MenteeError):
 
 
 class DeliveryError(MenteeError):
-    """The platform did not take the message."""
+    """The platform did not take the message; `code` is its own reason, where it gave one."""
 
     retryable = False
+
+    def __init__(self, message: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class DeliveryRetryError(DeliveryError):

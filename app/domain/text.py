@@ -17,6 +17,9 @@ _MARKER = re.compile(
     r"|(?<=<)jupyter_(?:start|text|code|output|script)>"
     r"|(?<=<)</?SYS>>|(?<=\[)/?(?:INST|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])"
 )
+# What Markdown reads as a mark anywhere, and what only at the beginning of a line (CommonMark 0.31).
+_ANYWHERE = re.compile(r"[\\`*_\[\]<>~|&]")
+_AT_THE_BEGINNING = re.compile(r"^([ \t]*[0-9]{0,9})([#+=.)-])", re.MULTILINE)
 _THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
@@ -44,3 +47,8 @@ def without_thinking(text: str) -> str:
     if "</think>" in cleaned:
         cleaned = cleaned.rpartition("</think>")[2]
     return cleaned.partition("<think>")[0].strip()
+
+
+def literal(text: str) -> str:
+    """Return Markdown that shows `text` as it is: somebody's words quoted in a sentence of ours."""
+    return _AT_THE_BEGINNING.sub(r"\1\\\2", _ANYWHERE.sub(r"\\\g<0>", text))

@@ -106,6 +106,10 @@ class Deliverer:
             await self._again(row, type(error).__name__)
 
     async def _send(self, row: outbox.Due) -> None:
+        if row.gone:
+            async with self._store.begin() as tx:
+                await outbox.withdraw(tx, row.chat_id)
+            return
         try:
             async with asyncio.timeout(SEND_S):
                 message_id = await self._hand_over(self._channels[row.bot_id], row)
@@ -122,7 +126,7 @@ class Deliverer:
                 await people.set_chat_status(tx, row.chat_id, "gone")
             log.info("chat:recipient:gone", chat=row.chat_id)
         except DeliveryError as error:
-            await self._fail(row, type(error).__name__)
+            await self._fail(row, error.code or type(error).__name__)
         else:
             async with self._store.single() as tx:
                 recorded = await outbox.sent(tx, row, message_id)

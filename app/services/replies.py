@@ -7,6 +7,7 @@ from uuid import UUID
 from app.domain.messages import text as say
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
+from app.domain.text import literal
 from app.domain.turn import Outcome
 from app.ports import Channel
 
@@ -56,5 +57,5 @@ def release_news(language: str, release_id: UUID, learnt: Sequence[str]) -> Cont
     release = short_id(release_id)
     keep = Button(say(language, "button_keep"), Press("k", release, "keep").data())
     back = Button(say(language, "button_go_back"), Press("k", release, "back").data())
-    lines = "\n".join(f"- {line}" for line in learnt)
+    lines = "\n".join(f"- {literal(line)}" for line in learnt)
     return Content(say(language, "release_news", lines=lines), ((keep, back),))

@@ -28,7 +28,7 @@ SETTLED = ("sent", "failed", "withdrawn")
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A part whose content the platform does not have yet."""
+    """A part whose content the platform does not have yet; `gone`: nothing reaches its chat any more."""
 
     id: int
     chat_id: UUID
@@ -40,6 +40,7 @@ class Due:
     provider_message_id: str | None
     attempts: int
     lease_until: datetime
+    gone: bool = False
 
 
 async def put(tx: Tx, chat_id: UUID, content: Content, *, kind: str = "notice") -> int:
@@ -160,7 +161,7 @@ _CLAIM = text(
     from ready, chats c
     where taken.id = ready.id and c.id = taken.chat_id
     returning taken.id, taken.chat_id, taken.turn_id, taken.content, taken.version, taken.provider_message_id,
-              taken.attempts, taken.lease_until, c.bot_id, c.external_id, c.thread, c.kind
+              taken.attempts, taken.lease_until, c.bot_id, c.external_id, c.thread, c.kind, c.status
     """
 )
 
@@ -180,6 +181,7 @@ async def claim(tx: Tx, owner: str, limit: int, bots: Collection[UUID]) -> list[
             provider_message_id=r.provider_message_id,
             attempts=r.attempts,
             lease_until=r.lease_until,
+            gone=r.status == "gone",
         )
         for r in rows
     ]

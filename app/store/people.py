@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Select, Uuid, bindparam, func, select, true, update
+from sqlalchemy import BigInteger, ColumnElement, Row, Select, Uuid, bindparam, case, func, select, true, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -242,6 +242,8 @@ def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
     made = insert(t.chats).values({column: bindparam(column.name, type_=column.type) for column in columns})
     # A chat that was left without a person (they were forgotten, or only blocked the bot) belongs to who writes in it now.
     known = {"kind": made.excluded.kind, "person_id": func.coalesce(t.chats.c.person_id, made.excluded.person_id)}
+    # Whoever writes is not gone, whatever the platform said when we wrote.
+    known["status"] = case((t.chats.c.status == "gone", "active"), else_=t.chats.c.status)
     made = made.on_conflict_do_update(index_elements=["bot_id", "external_id", "thread"], set_=known)
     return made.returning(t.chats)
 

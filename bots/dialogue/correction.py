@@ -16,6 +16,7 @@ from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.person import EXAMPLES, Awaiting
 from app.domain.press import Press, short_id
+from app.domain.text import literal
 from app.domain.turn import Turn
 from app.errors import NotFoundError
 from app.services import feedback as judging
@@ -81,7 +82,8 @@ async def act(tx: Tx, room: Room, turn: Turn, judged: Judged, words: str) -> Mem
     if judged.decision.rung is Rung.MEMORY:
         line = await remember(tx, room.person_id, words, judged.classification.kind, judged.feedback_id)
         await room.tell(
-            tx, Content(room.say("remembered", line=line.text), (_line_buttons(room, line, judged.feedback_id),))
+            tx,
+            Content(room.say("remembered", line=literal(line.text)), (_line_buttons(room, line, judged.feedback_id),)),
         )
         return line
     if judged.decision.rung is Rung.ASK:
@@ -119,7 +121,7 @@ def _never_mind(room: Room) -> Button:
 def _nothing_learnt(room: Room, judged: Judged, words: str) -> Content:
     if judged.decision.rule == "no_memory_consent":
         allow = Button(room.say("button_allow"), Press("s", Purpose.MEMORY.value, "1").data())
-        return Content(room.say("not_remembered_no_consent", line=words), ((allow,),))
+        return Content(room.say("not_remembered_no_consent", line=literal(words)), ((allow,),))
     keys = {
         FeedbackClass.ONE_OFF: "once_only",
         FeedbackClass.TOPIC_CHANGE: "topic_changed",
@@ -203,10 +205,10 @@ async def written_example(tx: Tx, parts: Parts, room: Room, awaiting: Awaiting, 
 
 async def _refuse_example(tx: Tx, room: Room, awaiting: Awaiting, line: MemoryLine) -> None:
     if awaiting.kind == "example_again":
-        await room.tell(tx, room.say("example_given_up", line=line.text))
+        await room.tell(tx, room.say("example_given_up", line=literal(line.text)))
         return
     await people.set_awaiting(tx, room.chat.id, replace(awaiting, kind="example_again"))
-    await room.tell(tx, Content(room.say("example_not_fitting", line=line.text), ((_never_mind(room),),)))
+    await room.tell(tx, Content(room.say("example_not_fitting", line=literal(line.text)), ((_never_mind(room),),)))
 
 
 async def stop_asking(tx: Tx, room: Room) -> None:
@@ -218,5 +220,5 @@ async def stop_asking(tx: Tx, room: Room) -> None:
 
 async def _keep_example(tx: Tx, parts: Parts, room: Room, line: MemoryLine, example: Example, turn: Turn) -> None:
     await learn_example(tx, line, example, turn.id)
-    await room.tell(tx, room.say("example_kept", line=line.text))
+    await room.tell(tx, room.say("example_kept", line=literal(line.text)))
     await consider(tx, room.person_id, parts.settings)

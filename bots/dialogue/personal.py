@@ -8,6 +8,7 @@ from app.domain.ladder import progress
 from app.domain.memory import MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
+from app.domain.text import literal
 from app.services import learn, release
 from app.services.lanes import Work
 from app.store import Tx, admission, feedback, memory, outbox, people, turns
@@ -33,7 +34,7 @@ async def show_memory(tx: Tx, parts: Parts, room: Room) -> None:
 
 
 def _described(parts: Parts, room: Room, line: MemoryLine) -> str:
-    shown = room.say("memory_line", line=line.text)
+    shown = room.say("memory_line", line=literal(line.text))
     if line.state == "graduated":
         return f"{shown}\n{room.say('memory_graduated')}"
     if line.kind == "fact" or not room.allows(Purpose.PERSONAL_TRAINING):
@@ -63,7 +64,7 @@ async def undo(tx: Tx, parts: Parts, room: Room) -> None:
     """Take back the last thing learnt: the newest memory line, else the adapter that answers."""
     if line := await memory.newest(tx, room.person_id):
         await take_line_back(tx, room, line)
-        await room.tell(tx, room.say("memory_undone", line=line.text))
+        await room.tell(tx, room.say("memory_undone", line=literal(line.text)))
     elif release_id := await parts.live_release(tx, room.person_id):
         await choose_release(tx, parts, room, release_id, "back")
     else:

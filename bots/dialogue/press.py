@@ -8,6 +8,7 @@ from app.domain.ladder import Rung
 from app.domain.memory import MemoryLine
 from app.domain.outgoing import Content
 from app.domain.press import Press, parse
+from app.domain.text import literal
 from app.domain.turn import Turn
 from app.errors import InvalidInputError, NotFoundError
 from app.failpoints import reach
@@ -83,7 +84,7 @@ async def _no_example(tx: Tx, _parts: Parts, room: Room, _press: Press, event: P
 async def _undo_line(tx: Tx, _parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
     line = await memory.access_line(tx, room.person_id, press.row)
     if await personal.take_line_back(tx, room, line):
-        await room.tell(tx, room.say("memory_undone", line=line.text))
+        await room.tell(tx, room.say("memory_undone", line=literal(line.text)))
     await _take_buttons_off(tx, room, event)
 
 

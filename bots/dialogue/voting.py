@@ -22,6 +22,8 @@ async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
     if not await store_vote(tx, turn, room.person_id, value, source):
         return
     await redraw(tx, room, turn, value)
+    if value > 0 and room.chat.private and not room.channel.capabilities.edits:
+        await room.tell(tx, room.say("vote_kept"))  # no button can show it
     if value >= 0:
         await people.stop_awaiting(tx, room.chat.id, turn.id)
     if value < 0 and room.chat.private:

@@ -55,4 +55,4 @@ def _refusal(code: int, status: int) -> DeliveryError:
         return DeliveryUncertainError()
     if code in _GONE:
         return RecipientGoneError()
-    return DeliveryError(_WORDS.get(code, f"Twilio refuses it ({code})"))
+    return DeliveryError(_WORDS.get(code, f"Twilio refuses it ({code})"), f"twilio_{code}")

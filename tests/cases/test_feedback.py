@@ -186,7 +186,6 @@ async def test_g72_on_whatsapp_a_thumb_down_is_answered(
     await got(person, words)
 
 
-@pytest.mark.xfail(strict=True, reason="on WhatsApp a 👍 is stored without a word")
 async def test_g72_on_whatsapp_a_thumb_up_is_answered(whatsapp: Road, twilio_server: TwilioServer) -> None:
     """G72 · https://github.com/Mintplex-Labs/anything-llm/issues/920: a 👍 as a message is acknowledged as well."""
     person = twilio_server.person()

@@ -210,14 +210,8 @@ async def test_g09_a_name_with_marks_harms_nothing(telegram: Road, telegram_serv
     [
         "I am allergic to snake_case_nuts",
         "Please always end with '@under_score_bot'",
-        pytest.param(
-            "Please always end with '__init__'",
-            marks=pytest.mark.xfail(strict=True, reason="the dialogue puts a person's words into Markdown unescaped"),
-        ),
-        pytest.param(
-            "Please always end with '*5* stars'",
-            marks=pytest.mark.xfail(strict=True, reason="the dialogue puts a person's words into Markdown unescaped"),
-        ),
+        "Please always end with '__init__'",
+        "Please always end with '*5* stars'",
     ],
 )
 async def test_g09_what_is_remembered_is_quoted_as_it_was_said(

@@ -299,7 +299,6 @@ async def test_g67_a_closed_window_is_known_to_the_operator(
     assert len([c for c in twilio_server.calls if c.path.endswith("Messages.json")]) == sends
 
 
-@pytest.mark.xfail(strict=True, reason="a refusal at once is stored as DeliveryError, without Twilio's code")
 async def test_g67_a_window_closed_at_once_is_known_by_its_code(whatsapp: Road, twilio_server: TwilioServer) -> None:
     """G67 · https://github.com/chatwoot/chatwoot/issues/1009: the same where Twilio refuses it while it is sent."""
     ann = twilio_server.person()
@@ -330,7 +329,6 @@ async def test_g67_a_late_reply_waits_for_the_next_word(whatsapp: Road, twilio_s
 STOPS = ["stop", "STOP", " Stop ", "unsubscribe", "END", "optout", "수신거부"]
 
 
-@pytest.mark.xfail(strict=True, reason="the words that opt out are messages like others")
 @pytest.mark.parametrize("word", STOPS)
 async def test_g68_who_says_stop_is_left_alone(whatsapp: Road, twilio_server: TwilioServer, word: str) -> None:
     """G68 · https://github.com/orgs/chatwoot/discussions/15196: such a word alone opts out: the model is not asked, and after one

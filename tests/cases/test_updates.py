@@ -342,7 +342,6 @@ async def test_g41_what_only_decorates_stops_no_reply(
 ALBUMS = {"first": ("compare these", ""), "last": ("", "compare these"), "both": ("compare", "these"), "none": ("", "")}
 
 
-@pytest.mark.xfail(strict=True, reason="pictures of one album are not put together")
 @pytest.mark.parametrize("captions", ALBUMS.values(), ids=list(ALBUMS))
 async def test_g42_an_album_is_one_message(
     telegram: Road, telegram_server: TelegramServer, captions: tuple[str, str]
@@ -498,7 +497,6 @@ async def test_g49_who_is_gone_is_marked(
         await replied(telegram_server, ann, "You said: I am back")
 
 
-@pytest.mark.xfail(strict=True, reason="a reply that is finished after its chat was marked as gone is tried once more")
 async def test_g49_nothing_more_is_sent_to_who_is_gone(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer
 ) -> None:
