@@ -8,12 +8,16 @@ down_revision = "0003"
 branch_labels = None
 depends_on = None
 
-_ACCOUNTS_BEFORE = "A person's identity on one channel (Telegram user id, WhatsApp id, web cookie digest). Until forgotten. Service."
+_ACCOUNTS_BEFORE = (
+    "A person's identity on one channel (Telegram user id, WhatsApp id, web cookie digest). Until forgotten. Service."
+)
 _ACCOUNTS_AFTER = (
     "A person's identity on one channel (Telegram user id, WhatsApp id, web cookie digest); `told_at`: since they opted out "
     "they were told how to come back. Until forgotten. Service."
 )
-_CHATS_BEFORE = "One (bot, chat, thread); `state` holds what the dialogue waits for. Until its person is forgotten. Service."
+_CHATS_BEFORE = (
+    "One (bot, chat, thread); `state` holds what the dialogue waits for. Until its person is forgotten. Service."
+)
 _CHATS_AFTER = (
     "One (bot, chat, thread); `state` holds what the dialogue waits for; `paused_at`: its person asked for a human, `told_at`: "
     "when it was last told why the bot does not answer. Until its person is forgotten. Service."
