@@ -95,6 +95,12 @@ class Settings(BaseSettings):
     model_timeout_s: float = Field(120.0, gt=0, description="longest wait for the next token of a reply")
     max_reply_tokens: int = Field(256, ge=1)
     max_input_chars: int = Field(8000, ge=1, description="longer messages are refused with a sentence")
+    retention_left_days: int = Field(
+        30, ge=0, description="days after which who opted out or blocked the bot is forgotten; 0: never"
+    )
+    retention_silent_days: int = Field(
+        730, ge=0, description="days of silence after which a person is forgotten; 0: never"
+    )
     answer_within_minutes: int = Field(
         60, ge=1, description="an older message is answered only if it is the newest of its chat"
     )

@@ -1,15 +1,21 @@
-"""What ends by itself: raw bodies, old notices, parts that nobody can send, texts of ended sessions without memory consent; and what is taken up again."""
+"""What ends by itself: raw bodies, old notices, parts that nobody can send, texts of ended sessions without memory consent,
+people who are long gone; and what is taken up again.
+"""
 
 import asyncio
+from uuid import UUID
 
 from app.config import Settings
-from app.errors import StoreUnavailableError
+from app.errors import NotFoundError, StoreUnavailableError
 from app.services import learn
-from app.store import Store, inbox, outbox, turns
+from app.services.forget import forget_person
+from app.store import Store, inbox, outbox, people, turns
 from app.telemetry import Log
 
 log = Log(__name__)
 EVERY_S = 60.0
+# Each takes its files along; more wait for the next minute.
+MOST_FORGOTTEN = 20
 
 
 async def keep_house(store: Store, settings: Settings) -> None:
@@ -30,9 +36,22 @@ async def clean(store: Store, settings: Settings) -> None:
         given_up = await outbox.give_up_waiting(tx, settings.raw_body_days)
         await outbox.purge_notices(tx, settings.raw_body_days)
         taken_up = await learn.take_up(tx)
+        gone = await people.long_gone(
+            tx, left_days=settings.retention_left_days, silent_days=settings.retention_silent_days, most=MOST_FORGOTTEN
+        )
+    for person_id in gone:
+        await _forget(store, settings, person_id)
     if bodies or texts:
         log.info("housekeeping:texts:dropped", bodies=bodies, turns=texts)
     if given_up:
         log.warning("housekeeping:parts:given_up", parts=len(given_up))
     if taken_up:
         log.info("housekeeping:jobs:taken_up", jobs=taken_up)
+
+
+async def _forget(store: Store, settings: Settings, person_id: UUID) -> None:
+    """Forget everything of somebody who is long gone. Whoever is busy with them just now comes first."""
+    try:
+        await forget_person(store, settings.mentee_home, person_id, "all", "system:retention")
+    except (NotFoundError, StoreUnavailableError):
+        log.info("housekeeping:person:kept")

@@ -5,12 +5,13 @@ PostgreSQL needs to run it.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Select, Uuid, bindparam, case, func, select, true, update
+from sqlalchemy import BigInteger, ColumnElement, Row, Select, Uuid, bindparam, case, func, or_, select, true, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -25,6 +26,7 @@ from app.store.engine import Tx
 from app.store.tables import people as t
 from app.store.tables.road import inbox, turns
 
+DAY_S = 86_400
 OPTED_OUT, PAUSED = "opted_out", "paused"
 
 
@@ -369,6 +371,23 @@ async def untold_for(tx: Tx, chat_id: UUID, seconds: float) -> bool:
     long_ago = t.chats.c.told_at.is_(None) | (t.chats.c.told_at < after(-seconds))
     told = update(t.chats).where(t.chats.c.id == chat_id, long_ago).values(told_at=func.now())
     return (await tx.execute(told)).rowcount == 1
+
+
+async def long_gone(tx: Tx, *, left_days: int, silent_days: int, most: int) -> Sequence[UUID]:
+    """Return people who were last seen so long ago: less long where they opted out or blocked the bot; 0 stands for never."""
+    seen = func.coalesce(t.people.c.last_seen_at, t.people.c.created_at)
+    reachable = (
+        select(t.accounts.c.id)
+        .join(t.chats, (t.chats.c.person_id == t.accounts.c.person_id) & (t.chats.c.bot_id == t.accounts.c.bot_id))
+        .where(t.accounts.c.person_id == t.people.c.id, t.accounts.c.status == "active", t.chats.c.status != "gone")
+        .exists()
+    )
+    over = [seen < after(-days * DAY_S) for days in (silent_days,) if days]
+    over += [(seen < after(-days * DAY_S)) & ~reachable for days in (left_days,) if days]
+    if not over:
+        return []
+    query = select(t.people.c.id).where(or_(*over), t.people.c.status != "forgotten").order_by(seen).limit(most)
+    return list(await tx.scalars(query))
 
 
 async def move_chat(tx: Tx, bot_id: UUID, old: str, new: str) -> None:

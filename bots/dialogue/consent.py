@@ -38,8 +38,16 @@ def notice(parts: Parts, room: Room) -> Content:
 
 def privacy(parts: Parts, room: Room) -> Content:
     """Return the privacy notice of this bot with what each switch means."""
-    text = room.say("privacy", notice=room.identity.privacy_notice, purposes=_purposes(parts, room))
+    notice = "\n\n".join([room.identity.privacy_notice, *_retention(parts, room)])
+    text = room.say("privacy", notice=notice, purposes=_purposes(parts, room))
     return Content(text, switches(parts, room))
+
+
+def _retention(parts: Parts, room: Room) -> list[str]:
+    """Return what happens to what is kept when somebody leaves or falls silent; nothing where it stays."""
+    days = {"left": parts.settings.retention_left_days, "silent": parts.settings.retention_silent_days}
+    said = [room.say(f"retention_{what}", days=count) for what, count in days.items() if count]
+    return [" ".join(said)] if said else []
 
 
 def _words(parts: Parts, room: Room) -> str:
