@@ -75,6 +75,7 @@ class Settings(BaseSettings):
     judge_model: str | None = None
     judge_api_key: SecretStr | None = None
 
+    metrics_token: SecretStr | None = Field(None, description="lets other machines read /metrics, as a bearer token")
     telegram_bot_token: SecretStr | None = None
     telegram_base_url: str = "https://api.telegram.org/bot"
     telegram_mode: Literal["polling", "webhook"] = "polling"

@@ -49,6 +49,7 @@ from app.store import StatementPool, Store, people
 from app.store.owners import release_dead
 from app.telemetry import Log
 from app.web.health import Started, add_health_routes
+from app.web.metrics import add_metrics_route
 from app.web.middleware import install
 from app.web.receipt import add_receipt_route
 from app.worker import relay
@@ -160,7 +161,7 @@ async def build(settings: Settings) -> Gateway:
     intake = Intake(intake_pool, secret, lanes)
 
     web_bot = await _bot(store, settings, "web", "web", "Mentee")
-    chat_app, web_channel = create_web_chat(store, page_pool, streams, intake.door(web_bot), settings)
+    chat_app, web_channel = create_web_chat(store, page_pool, streams, intake.door(web_bot, "web"), settings)
     channels[web_bot] = web_channel
     telegram = None
     if settings.telegram_bot_token:
@@ -248,6 +249,7 @@ def _application(
     app = web.Application(client_max_size=MAX_BODY)
     install(app, settings.proxies)
     add_health_routes(app, parts, started)
+    add_metrics_route(app, store, settings)
     add_receipt_route(app, store)
     app.add_subapp("/chat", chat)
     app.add_subapp("/admin", panel)

@@ -9,6 +9,34 @@ import re
 import sys
 from datetime import UTC, datetime
 
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+# Labels are a channel's name and words of ours: never a person, a chat or anything they wrote.
+REGISTRY = CollectorRegistry()
+UPDATES = Counter(
+    "mentee_updates", "Updates that came in: new, or a repeat of one.", ["channel", "result"], registry=REGISTRY
+)
+REFUSED = Counter("mentee_posts_refused", "Posts that were not authentic.", ["channel"], registry=REGISTRY)
+HANDLED = Counter("mentee_updates_handled", "Updates by how they ended.", ["state"], registry=REGISTRY)
+TURNS = Counter("mentee_turns", "Replies by how they ended.", ["channel", "state", "failure"], registry=REGISTRY)
+FIRST_TOKEN = Histogram(
+    "mentee_first_token_seconds",
+    "From asking the model to its first token.",
+    ["channel"],
+    buckets=(0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60),
+    registry=REGISTRY,
+)
+REPLY = Histogram(
+    "mentee_reply_seconds",
+    "From asking the model to the end of the reply.",
+    ["channel"],
+    buckets=(0.5, 1, 2, 5, 10, 20, 60, 120, 300),
+    registry=REGISTRY,
+)
+PARTS = Counter("mentee_parts", "Message parts by what became of them.", ["channel", "result"], registry=REGISTRY)
+VOTES = Counter("mentee_votes", "Votes that changed something.", ["channel", "vote"], registry=REGISTRY)
+CORRECTIONS = Counter("mentee_corrections", "Corrections in words.", ["channel"], registry=REGISTRY)
+
 QUIET = (
     "httpx",
     "httpcore",

@@ -42,7 +42,7 @@ class TelegramPart:
             raise ConfigError("TELEGRAM_BOT_TOKEN: set it to the token that BotFather gave")
         self.bot_id = bot_id
         self._settings = settings
-        self._accept = intake.door(bot_id)
+        self._accept = intake.door(bot_id, "telegram")
         self._lease = lease
         self._bot = build_bot(token.get_secret_value(), settings.telegram_base_url)
         self.channel = TelegramChannel(self._bot)

@@ -38,7 +38,7 @@ class WhatsAppPart:
         self._born = born
         self._settings = settings
         self._account = _account(settings)
-        self._accept = intake.door(bot_id)
+        self._accept = intake.door(bot_id, "whatsapp")
         self.channel = WhatsAppChannel(self._account)
         self._problem: str | None = None
         self._checked = False

@@ -40,7 +40,7 @@ from app.services.stops import Stops
 from app.services.stream import Item, Streams
 from app.services.writing import Asked, Asking, Writer
 from app.store import Store, Tx, memory, outbox, people, sessions, turns
-from app.telemetry import Log
+from app.telemetry import FIRST_TOKEN, REPLY, TURNS, Log
 
 log = Log(__name__)
 TEMPERATURE = 0.7
@@ -289,6 +289,7 @@ class Converse:
                 await _use(tx, request, outcome)
             await work.done(tx)
         reach("converse:stored")
+        _measure(request.channel.name, outcome)
         self._due.set()
         self._streams.publish(request.chat.id, Item())
         log.info(
@@ -348,6 +349,14 @@ async def _use(tx: Tx, request: Request, outcome: Outcome) -> None:
     """Count what a person used of the model. A server that tells no token ids leaves nothing to count but the reply."""
     if request.person_id:
         await people.use(tx, request.person_id, len(outcome.prompt_token_ids) + len(outcome.response_token_ids))
+
+
+def _measure(channel: str, outcome: Outcome) -> None:
+    TURNS.labels(channel, outcome.state, outcome.failure or "").inc()
+    if outcome.first_token_ms is not None:
+        FIRST_TOKEN.labels(channel).observe(outcome.first_token_ms / 1000)
+    if outcome.state == "done" and outcome.duration_ms is not None:
+        REPLY.labels(channel).observe(outcome.duration_ms / 1000)
 
 
 def _failed(error: ModelError, started: float) -> Outcome:

@@ -28,7 +28,7 @@ from app.errors import (
 from app.failpoints import reach
 from app.ports import Channel
 from app.store import Store, outbox, people
-from app.telemetry import Log
+from app.telemetry import PARTS, Log
 
 log = Log(__name__)
 IDLE_S = 0.5
@@ -118,18 +118,21 @@ class Deliverer:
             # A platform that says how long to wait is obeyed for as long as it says so.
             async with self._store.begin() as tx:
                 await outbox.put_back(tx, row, wait.retry_after_s, "asked_to_wait")
+            self._count(row, "told_to_wait")
         except (DeliveryUncertainError, TimeoutError):
             await self._again(row, "answer_lost")
         except RecipientGoneError:
             async with self._store.begin() as tx:
                 await outbox.withdraw(tx, row.chat_id)
                 await people.set_chat_status(tx, row.chat_id, "gone")
+            self._count(row, "gone")
             log.info("chat:recipient:gone", chat=row.chat_id)
         except DeliveryError as error:
             await self._fail(row, error.code or type(error).__name__)
         else:
             async with self._store.single() as tx:
                 recorded = await outbox.sent(tx, row, message_id)
+            self._count(row, "sent")
             if not recorded:
                 log.warning("outbox:claim:lost", outbox=row.id)
 
@@ -149,6 +152,9 @@ class Deliverer:
         await channel.edit(row.address, row.provider_message_id, row.content)
         return row.provider_message_id
 
+    def _count(self, row: outbox.Due, result: str) -> None:
+        PARTS.labels(self._channels[row.bot_id].name, result).inc()
+
     async def _again(self, row: outbox.Due, why: str) -> None:
         if row.attempts >= MAX_ATTEMPTS:
             await self._fail(row, why)
@@ -157,6 +163,7 @@ class Deliverer:
             await outbox.retry(tx, row, _backoff(row.attempts), why)
 
     async def _fail(self, row: outbox.Due, why: str) -> None:
+        self._count(row, "failed")
         log.warning("outbox:part:given_up", outbox=row.id, why=why)
         async with self._store.begin() as tx:
             await outbox.fail(tx, row, why)

@@ -13,6 +13,7 @@ from uuid import UUID
 from app.failpoints import reach
 from app.services.lanes import LaneRunner
 from app.store import StatementPool, inbox
+from app.telemetry import UPDATES
 from bots.base import Accept, RawUpdate
 
 
@@ -25,11 +26,13 @@ class Intake:
         self._secret = secret
         self._lanes = lanes
 
-    def door(self, bot_id: UUID) -> Accept:
+    def door(self, bot_id: UUID, channel: str) -> Accept:
         """Return the function through which one bot's channel hands over its updates."""
 
         async def accept(updates: Sequence[RawUpdate]) -> None:
-            await self.accept(bot_id, updates)
+            new = await self.accept(bot_id, updates)
+            UPDATES.labels(channel, "new").inc(new)
+            UPDATES.labels(channel, "repeat").inc(len(updates) - new)
 
         return accept
 

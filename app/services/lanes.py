@@ -25,7 +25,7 @@ from app.errors import (
 )
 from app.failpoints import reach
 from app.store import Store, Tx, inbox
-from app.telemetry import Log
+from app.telemetry import HANDLED, Log
 
 log = Log(__name__)
 IDLE_S = 0.5
@@ -79,6 +79,7 @@ class Work:
             return
         if not await inbox.finish(tx, self.claimed, self.owner, state, error):
             raise LeaseLostError
+        HANDLED.labels(state).inc()
         self.finished = True
 
 

@@ -80,7 +80,7 @@ def add_health_routes(app: web.Application, parts: Parts, started: Started) -> N
     async def ready(request: web.Request) -> web.Response:
         states = await look(parts) if started.done else ()
         good = started.done and all(p.state in {"ok", "degraded"} for p in states if p.required)
-        details = {p.name: {"state": p.state, "detail": p.detail} for p in states} if _is_local(request) else None
+        details = {p.name: {"state": p.state, "detail": p.detail} for p in states} if is_local(request) else None
         return _status("ready" if good else "not ready", ok=good, parts=details)
 
     app.router.add_get("/healthz", alive)
@@ -88,7 +88,8 @@ def add_health_routes(app: web.Application, parts: Parts, started: Started) -> N
     app.router.add_get("/readyz", ready)
 
 
-def _is_local(request: web.Request) -> bool:
+def is_local(request: web.Request) -> bool:
+    """Whether a request comes from this machine itself."""
     # Behind a proxy on this machine every caller looks local: a forwarding header says that it is not.
     return (
         request.remote in LOOPBACK and "X-Forwarded-For" not in request.headers and "Forwarded" not in request.headers

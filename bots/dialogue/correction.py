@@ -25,6 +25,7 @@ from app.services.lanes import Work
 from app.services.learn import consider
 from app.services.remember import Disliked, fits, learn_example, line_text, remember
 from app.store import Tx, feedback, memory, people, turns
+from app.telemetry import CORRECTIONS
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held
 
@@ -66,6 +67,7 @@ async def correct(parts: Parts, room: Room, said: Said, work: Work) -> None:
         said = replace(said, consents=room.consents)
         await people.set_awaiting(tx, room.chat.id, None)
         judged = await judging.keep(tx, said, classification, parts.settings.ladder)
+        CORRECTIONS.labels(room.channel.name).inc(not judged.known_before)
         if judged.known_before:  # a try that was cut off said already what became of it
             line = await line_of(tx, room, judged.feedback_id, said.text)
         else:

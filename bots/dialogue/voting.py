@@ -6,6 +6,7 @@ from app.domain.turn import Turn
 from app.services.feedback import vote as store_vote
 from app.services.replies import vote_buttons
 from app.store import Tx, outbox, people, votes
+from app.telemetry import VOTES
 from bots.dialogue import correction
 from bots.dialogue.room import Room
 
@@ -21,6 +22,7 @@ async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
         return
     if not await store_vote(tx, turn, room.person_id, value, source):
         return
+    VOTES.labels(room.channel.name, {1: "up", -1: "down"}.get(value, "cleared")).inc()
     await redraw(tx, room, turn, value)
     if value > 0 and room.chat.private and not room.channel.capabilities.edits:
         await room.tell(tx, room.say("vote_kept"))  # no button can show it

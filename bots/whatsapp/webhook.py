@@ -13,7 +13,7 @@ from aiohttp import web
 from twilio.request_validator import RequestValidator
 
 from app.errors import InvalidInputError, StoreUnavailableError
-from app.telemetry import Log
+from app.telemetry import REFUSED, Log
 from bots.base import Accept, RawUpdate
 from bots.posted import body_of
 from bots.whatsapp.form import Form, read_form
@@ -79,6 +79,7 @@ async def _authentic(request: web.Request, seal: Seal, ours: str) -> tuple[web.R
     except InvalidInputError:
         form = Form()
     if not seal.fits(form, request.headers.get(SIGNATURE_HEADER), request.rel_url.raw_query_string, ours):
+        REFUSED.labels("whatsapp").inc()
         log.warning("whatsapp:webhook:unauthentic")
         return web.Response(status=403), b""
     return None, body

@@ -200,7 +200,7 @@ async def running_web_chat(
 
     lanes = LaneRunner(store, handle, owner)
     pool = StatementPool(store.engine.url.render_as_string(hide_password=False), size=4)
-    routes, channel = create_web_chat(store, pool, streams, Intake(pool, SECRET, lanes).door(bot_id), settings)
+    routes, channel = create_web_chat(store, pool, streams, Intake(pool, SECRET, lanes).door(bot_id, "web"), settings)
     root = web.Application()
     middleware.install(root)
     root.add_subapp("/chat", routes)
