@@ -62,6 +62,8 @@ async def _reply(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: st
     if not begun_before and await _outlived(tx, parts, event, work):
         await work.done(tx, "refused", "outlived")
         return None
+    if event.media and not begun_before:
+        await room.tell(tx, room.say("words_without_media", media=media.named(room, event.media)))
     begun = await _begin(tx, parts, room, event, text, work)
     return partial(parts.converse.go_on, begun) if begun else None
 
