@@ -39,8 +39,8 @@ test: install-dev browser ## Every test but the nightly ones
 test-fast: install-dev ## The rules alone: no model, no browser, no database (under a minute)
 	@$(PYTEST) -m "not slow and not nightly" tests/unit
 
-nightly: install-dev browser ## Everything, the long ones included
-	@$(PYTEST) tests
+nightly: install-dev browser ## Everything, the long ones included, and twenty times as many generated inputs
+	@MENTEE_TEST_SCALE=20 $(PYTEST) --timeout=3600 tests
 
 lint: install-dev ## ruff, strict types, layers, migrations = models; prints the house's figures
 	@$(VENV)/bin/ruff check $(wildcard $(CODE))

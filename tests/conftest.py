@@ -7,11 +7,19 @@ from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from app.store import StatementPool, Store
 from tests.support.postgres import migrate, throwaway_postgres
+from tests.support.scale import SCALE
 
 pytest_plugins = ["tests.fakes.fixtures"]
+
+settings.register_profile(
+    "scaled", max_examples=100 * SCALE, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+if SCALE > 1:
+    settings.load_profile("scaled")
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from bots.telegram.marks import MAX_ENTITIES, MAX_UNITS, Rendered, clip
 from bots.telegram.render import render
 from bots.telegram.source import escape, to_markdown
 from bots.telegram.split import cut, split
+from tests.support.scale import SCALE
 from tests.unit.test_telegram_render import MARKDOWN
 
 FAMILY = "👨‍👩‍👧‍👦"
@@ -129,14 +130,14 @@ def test_escaped_text_reads_as_itself(text: str) -> None:
     assert render(escape(plain)).text == plain
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 * SCALE, deadline=None)
 @given(st.lists(MARKDOWN, min_size=1, max_size=6), st.integers(1, 40))
 def test_any_long_reply_arrives_whole(pieces: list[str], times: int) -> None:
     whole = "\n".join(pieces * times)
     assert all(part.text.strip() for part in parts_of(whole)) or not render(whole).text.strip()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 * SCALE, deadline=None)
 @given(st.text(st.sampled_from("a b.\n😀가é\u0301\u200d👩*`"), min_size=1, max_size=60), st.integers(50, 300))
 def test_cuts_conserve_and_advance(piece: str, times: int) -> None:
     whole = render(piece * times)

@@ -10,6 +10,7 @@ from wcwidth import iter_graphemes
 
 from bots.whatsapp.render import render
 from bots.whatsapp.split import MAX_UNITS, split, units
+from tests.support.scale import SCALE
 
 NUMBER = re.compile(r"^\(\d+/\d+\)\n\n")
 
@@ -117,7 +118,7 @@ BLOCKS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=40 * SCALE)
 @given(st.lists(BLOCKS, min_size=1, max_size=8).map("\n\n".join))
 def test_every_word_arrives_once_and_in_order(markdown: str) -> None:
     parts = split(markdown)
@@ -125,14 +126,14 @@ def test_every_word_arrives_once_and_in_order(markdown: str) -> None:
     assert re.findall(r"w\d+", "\n".join(shown(parts))) == re.findall(r"w\d+", markdown)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=40 * SCALE)
 @given(st.text(min_size=1, max_size=60), st.integers(1, 120))
 def test_no_part_is_too_long_whatever_the_text(text: str, times: int) -> None:
     parts = split(text * times)
     assert all(units(render(part)) <= MAX_UNITS for part in parts)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=40 * SCALE)
 @given(st.text(alphabet=st.sampled_from("ab가👍🏽 \n*_~#>-1.|[]()!:`\\"), min_size=1, max_size=80), st.integers(20, 80))
 def test_no_letter_is_lost_whatever_the_marks(text: str, times: int) -> None:
     parts = shown(split(text * times))
