@@ -4,7 +4,7 @@ A platform that cannot be reached at start is tried again in the background; web
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from uuid import UUID
 
 from aiohttp import web
@@ -18,7 +18,9 @@ from app.store import Store
 from app.store.leases import PollingLease
 from app.telemetry import Log
 from app.web.health import PartHealth
+from bots.base import RawUpdate
 from bots.telegram.faults import TokenRefusedError
+from bots.telegram.keys import waiting_press
 from bots.telegram.receive import TelegramPoller
 from bots.telegram.send import TelegramChannel, build_bot
 from bots.telegram.webhook import register_webhook, webhook_handler
@@ -42,13 +44,23 @@ class TelegramPart:
             raise ConfigError("TELEGRAM_BOT_TOKEN: set it to the token that BotFather gave")
         self.bot_id = bot_id
         self._settings = settings
-        self._accept = intake.door(bot_id, "telegram")
+        self._door = intake.door(bot_id, "telegram")
+        self._answering: set[asyncio.Task[None]] = set()
         self._lease = lease
         self._bot = build_bot(token.get_secret_value(), settings.telegram_base_url)
         self.channel = TelegramChannel(self._bot)
         self._connected = False
         self._problem: str | None = None
         self._refused = False
+
+    async def _accept(self, updates: Sequence[RawUpdate]) -> None:
+        """Store what came in; then answer the presses whose work waits for its turn: a query grows too old meanwhile."""
+        await self._door(updates)
+        for update in updates:
+            if press := waiting_press(update.body):
+                task = asyncio.create_task(self.channel.answer_press(press, ""))
+                self._answering.add(task)
+                task.add_done_callback(self._answering.discard)
 
     @property
     def webhook(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]] | None:

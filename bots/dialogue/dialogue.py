@@ -17,6 +17,7 @@ from app.domain.event import (
 )
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
+from app.domain.press import overtakes
 from app.domain.turn import Outcome
 from app.errors import ChannelAwayError, NotFoundError
 from app.ports import Channel
@@ -54,8 +55,9 @@ class Dialogue:
         if isinstance(event, IgnoredEvent):
             log.info("event:rule:ignored", reason=event.reason, inbox=work.claimed.id)
             return
-        if isinstance(event, PressEvent):
-            # Before any work: a press that is answered late shows an error to the person.
+        if isinstance(event, PressEvent) and overtakes(event.data):
+            # Before any work: a press that is answered late shows an error to the person. One that waits for its turn was
+            # answered as it came in.
             await channel.answer_press(event.press_id, self._note(event))
         if isinstance(event, FailedDeliveryEvent):
             await self._undelivered(event, work)

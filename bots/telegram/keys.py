@@ -78,6 +78,16 @@ def _press_lane(query: Json) -> str:
     return f"{_chat(message)}:{thread_of(message)}"
 
 
+def waiting_press(body: bytes) -> str | None:
+    """Return the id of a button press that waits for its turn in the chat; None for anything else, readable or not."""
+    try:
+        query = maybe_object(read_object(body), "callback_query")
+        waits = query is not None and not overtakes(maybe_str(query, "data") or "")
+        return str_at(query, "id") if query is not None and waits else None
+    except InvalidInputError:
+        return None
+
+
 def _message_key(message: Json) -> str:
     edited = maybe_int(message, "edit_date")
     key = f"message:{_chat(message)}:{int_at(message, 'message_id')}:{edited or 0}"

@@ -547,7 +547,6 @@ async def test_g50_a_press_is_answered_before_its_work(
     await telegram_server.wait_for(lambda: texts(ann).count("You said: hello") == 2, 20)
 
 
-@pytest.mark.xfail(strict=True, reason="a button that keeps its place in the chat is answered only when its turn comes")
 @pytest.mark.parametrize("verb", ["t:", "c:"])
 async def test_g50_a_press_beside_a_slow_reply_is_answered_at_once(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer, verb: str
