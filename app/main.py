@@ -48,6 +48,7 @@ from app.services.stream import Streams
 from app.store import StatementPool, Store, people
 from app.store.owners import release_dead
 from app.telemetry import Log
+from app.web.export import add_export_route
 from app.web.health import Started, add_health_routes
 from app.web.metrics import add_metrics_route
 from app.web.middleware import install
@@ -251,6 +252,7 @@ def _application(
     add_health_routes(app, parts, started)
     add_metrics_route(app, store, settings)
     add_receipt_route(app, store)
+    add_export_route(app, store, _secret(settings))
     app.add_subapp("/chat", chat)
     app.add_subapp("/admin", panel)
     app.router.add_get("/", _to_chat)

@@ -3,6 +3,7 @@
 import hashlib
 from uuid import UUID
 
+from app import clock
 from app.domain.consent import Purpose
 from app.domain.ladder import progress
 from app.domain.memory import MemoryLine
@@ -10,6 +11,7 @@ from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
 from app.domain.text import literal
 from app.services import learn, release
+from app.services.export import FILE_NAME, link_token
 from app.services.lanes import Work
 from app.store import Tx, admission, feedback, memory, outbox, people, turns
 from bots.dialogue.parts import Parts
@@ -131,10 +133,12 @@ async def forget(parts: Parts, room: Room, scope: str, work: Work) -> None:
 async def export(tx: Tx, parts: Parts, room: Room) -> None:
     """Send everything that is held as a file; where the channel takes none, say who hands it over."""
     if not room.channel.capabilities.files:
-        await room.tell(tx, room.say("export_no_files", contact=room.identity.contact or "–", person=room.person_id))
+        secret = parts.settings.mentee_secret
+        token = link_token(secret.get_secret_value().encode() if secret else b"", room.person_id, clock.now())
+        await room.tell(tx, room.say("export_link", link=f"{parts.settings.address}/export/{token}"))
         return
     document = await parts.leaving.export(tx, room.person_id)
-    await outbox.put(tx, room.chat.id, Content(document, file_name="mentee-export.json"), kind="file")
+    await outbox.put(tx, room.chat.id, Content(document, file_name=FILE_NAME), kind="file")
     await room.tell(tx, room.say("export_done"))
 
 

@@ -212,7 +212,7 @@ async def test_commands_are_text(whatsapp: Road, twilio_server: TwilioServer) ->
     await ann.say("/help")
     await until(ann, "Just write to me. In words")
     await ann.say("/export")
-    await until(ann, "I can't send files here")
+    await until(ann, "is in this file, for one hour")
     await ann.say("/nonsense")
     await until(ann, "I don't know that command")
     assert await whatsapp.rows("select 1 from turns") == []

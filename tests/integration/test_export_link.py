@@ -1,0 +1,63 @@
+"""Where a channel takes no files, /export gives a link to the file; it opens for an hour and for nobody else's data."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import aiohttp
+import pytest
+
+from app.errors import NotFoundError
+from app.services.export import LINK_S, link_token, person_of
+from tests.fakes.twilio import TwilioServer
+from tests.support.road import Road
+from tests.support.whatsapp import PUBLIC, settled, until
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+KEY = b"k" * 40
+
+
+async def fetched(road: Road, token: str) -> tuple[int, str, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"{road.url}/export/{token}") as answer:
+        return answer.status, await answer.text(), answer.headers.get("Content-Disposition", "")
+
+
+async def test_on_whatsapp_the_file_is_behind_a_link(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    ann, ben = twilio_server.person(), twilio_server.person()
+    for person, words in ((ann, "the words of ann"), (ben, "the words of ben")):
+        await person.say(words)
+        await until(person, f"You said: {words}")
+    await ann.say("/export")
+    said = await until(ann, "/export/")
+    found = re.search(rf"{re.escape(PUBLIC)}/export/(\S+)", said.body)
+    assert found
+    status, text, disposition = await fetched(whatsapp, found[1])
+    assert (status, disposition) == (200, 'attachment; filename="mentee-export.json"')
+    assert "the words of ann" in text
+    assert "the words of ben" not in text
+    assert json.loads(text)["exported_at"]
+    await settled(whatsapp)
+    await whatsapp.store_execute("delete from people")
+    assert (await fetched(whatsapp, found[1]))[0] == 404
+
+
+@pytest.mark.parametrize("token", ["x", "A" * 54, "%00", "é", "ab" * 40, "A" * 6000])
+async def test_a_token_that_is_not_ours_leads_nowhere(running: Road, token: str) -> None:
+    assert (await fetched(running, token))[0] == 404
+
+
+def test_a_token_opens_what_it_names_until_its_end() -> None:
+    person = uuid4()
+    token = link_token(KEY, person, NOW)
+    assert person_of(KEY, token, NOW + timedelta(seconds=LINK_S - 1)) == person
+    changed = ("B" if token[0] == "A" else "A") + token[1:]
+    for wrong, key, moment in (
+        (token, KEY, NOW + timedelta(seconds=LINK_S + 1)),
+        (token, b"another key", NOW),
+        (changed, KEY, NOW),
+        (token[:-2], KEY, NOW),
+        ("", KEY, NOW),
+    ):
+        with pytest.raises(NotFoundError):
+            person_of(key, wrong, moment)
