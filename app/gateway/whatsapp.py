@@ -23,6 +23,8 @@ PATH = "/webhooks/whatsapp"
 STATUS_PATH = f"{PATH}/status"
 AGAIN_S = 60.0
 CATCH_UP_S = 300.0
+# Twilio gives a webhook 15 s in all; what is younger may still come by itself.
+ON_ITS_WAY_S = 60.0
 # How far a list goes back: at the start as far as WhatsApp lets the bot answer, later a few times the pause between two.
 LISTED_HOURS = 24
 LISTED_AGAIN = 3
@@ -77,7 +79,7 @@ class WhatsAppPart:
 
     async def _catch_up(self, since: datetime) -> None:
         try:
-            found = await self.channel.missed(since)
+            found = await self.channel.missed(since, clock.now() - timedelta(seconds=ON_ITS_WAY_S))
             new = await self._intake.accept(self.bot_id, found)
         except (DeliveryError, StoreUnavailableError) as error:
             log.failure("whatsapp:list:failed", error)

@@ -1,6 +1,8 @@
 """Messages that Twilio could not hand over, because nobody listened: asked for by listing, stored as if they had come.
 
-A webhook that fails is not sent again. What is known already is known by its sid, so listing too much does no harm.
+A webhook that fails is not sent again. What is known already is known by its sid, so listing too much does no harm. But a
+list tells less than a webhook (no button, no quoted message, no kind of picture), so a message whose webhook may still be
+on its way is left to that.
 """
 
 from collections.abc import Sequence
@@ -22,8 +24,10 @@ MOST = 1000
 PAGE = 100
 
 
-async def missed(client: Client, account_sid: str, sender: str, since: datetime) -> Sequence[RawUpdate]:
-    """Return what people sent to `sender` since then, the oldest first.
+async def missed(
+    client: Client, account_sid: str, sender: str, since: datetime, until: datetime
+) -> Sequence[RawUpdate]:
+    """Return what people sent to `sender` in that time, the oldest first.
 
     Raises:
         DeliveryError: Twilio did not say.
@@ -34,7 +38,8 @@ async def missed(client: Client, account_sid: str, sender: str, since: datetime)
         raise meaning(error) from error
     except (KeyError, TypeError, AttributeError) as error:
         raise DeliveryUncertainError from error  # an answer that is no list of messages
-    heard = [one for one in found if one.direction == "inbound" and one.sid and (one.from_ or "").startswith(ME)]
+    inbound = (one for one in found if one.direction == "inbound" and one.sid and (one.from_ or "").startswith(ME))
+    heard = [one for one in inbound if _sent_at(one) < until]
     heard.reverse()  # the list begins with the newest, and knows seconds only
     heard.sort(key=_sent_at)
     return [raw_message(_form(one, account_sid, sender), None) for one in heard]

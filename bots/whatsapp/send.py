@@ -83,9 +83,9 @@ class WhatsAppChannel:
         except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise meaning(error) from error
 
-    async def missed(self, since: datetime) -> Sequence[RawUpdate]:
-        """Return what people sent since then, whether or not it came in. Raises the `DeliveryError` family."""
-        return await missed(self._connected(), self._account.sid, self._account.sender, since)
+    async def missed(self, since: datetime, until: datetime) -> Sequence[RawUpdate]:
+        """Return what people sent in that time, whether or not it came in. Raises the `DeliveryError` family."""
+        return await missed(self._connected(), self._account.sid, self._account.sender, since, until)
 
     def parse(self, body: bytes) -> Sequence[AnyEvent]:
         events = parse(body)

@@ -1,6 +1,8 @@
 """What was said to the bot while nobody listened is asked for at the start and now and then, and answered once."""
 
-from datetime import timedelta
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -9,6 +11,12 @@ from tests.fakes.model import ModelServer
 from tests.fakes.twilio import TwilioServer
 from tests.support.road import road
 from tests.support.whatsapp import connect, count, settings, settled, until
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was lost a moment ago need not wait until its webhook cannot come any more."""
+    monkeypatch.setattr(part, "ON_ITS_WAY_S", -5.0)
 
 
 async def test_what_came_while_the_gateway_was_away(
@@ -107,4 +115,25 @@ async def test_of_what_waited_long_only_the_newest_is_answered(
         await settled(gateway)
         turns = await gateway.rows("select user_text from turns order by number")
         assert [row["user_text"] for row in turns] == ["hello", "three"]
+        await twilio_server.hang_up()
+
+
+async def test_what_may_still_come_by_itself_is_left_to_that(
+    database_url: str, model: ModelServer, twilio_server: TwilioServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part, "ON_ITS_WAY_S", 60.0)
+    monkeypatch.setattr(part, "CATCH_UP_S", 0.1)
+    ann = twilio_server.person()
+    async with road(database_url, model.url, **settings(twilio_server)) as gateway:
+        connect(twilio_server, gateway)
+        ann.unheard = True
+        await ann.say("still on its way")
+        await asyncio.sleep(1)
+        assert await count(gateway, "inbox") == 0
+        twilio_server.inbound[0] = replace(twilio_server.inbound[0], at=datetime.now(UTC) - timedelta(seconds=90))
+        await gateway.store_execute("update bots set created_at = now() - interval '1 day'")
+    async with road(database_url, model.url, **settings(twilio_server)) as gateway:
+        connect(twilio_server, gateway)
+        await until(ann, "You said: still on its way")
+        await settled(gateway)
         await twilio_server.hang_up()
