@@ -75,7 +75,7 @@ async def test_a_chat_without_a_person_belongs_to_who_writes_in_it(store: Store)
 
 @asynccontextmanager
 async def delivering(store: Store, channels: Mapping[UUID, object]) -> AsyncIterator[None]:
-    """Send what is due until the block ends, through channels that send and edit only."""
+    """Send what is due until the block ends, through channels that have a name, send and edit."""
     deliverer = Deliverer(store, channels, OWNER, asyncio.Event())  # type: ignore[arg-type]
     running = asyncio.create_task(deliverer.run())
     yield
@@ -104,6 +104,8 @@ async def let_go(store: Store, part: Due) -> None:
 
 class MovingPlatform:
     """A channel whose chat "71" became "72"."""
+
+    name = "telegram"
 
     def __init__(self) -> None:
         self.shown: list[tuple[str, str]] = []
@@ -138,6 +140,8 @@ async def test_a_part_follows_its_chat_to_its_new_id(store: Store, part: Due, kn
 
 class Platform:
     """A channel that answers each send as it is told, and then takes everything."""
+
+    name = "telegram"
 
     def __init__(self, *answers: Exception | float) -> None:
         self.answers = list(answers)
