@@ -162,18 +162,10 @@ async def build(settings: Settings) -> Gateway:
     intake = Intake(intake_pool, secret, lanes)
 
     web_bot = await _bot(store, settings, "web", "web", "Mentee")
-    chat_app, web_channel = create_web_chat(store, page_pool, streams, intake.door(web_bot, "web"), settings)
-    channels[web_bot] = web_channel
-    telegram = None
-    if settings.telegram_bot_token:
-        number = settings.telegram_bot_token.get_secret_value().partition(":")[0]
-        telegram = telegram_part(
-            store, settings, intake, await _bot(store, settings, "telegram", number, "Mentee"), owner
-        )
-        channels[telegram.bot_id] = telegram.channel
+    chat_app, channels[web_bot] = create_web_chat(store, page_pool, streams, intake.door(web_bot, "web"), settings)
+    telegram = await _telegram(store, settings, intake, owner)
     whatsapp = await _whatsapp(store, settings, intake)
-    if whatsapp:
-        channels[whatsapp.bot_id] = whatsapp.channel
+    channels.update({part.bot_id: part.channel for part in (telegram, whatsapp) if part})
 
     wake = relay(store)
     parts = GatewayParts(store, model, wake, telegram, whatsapp)
@@ -183,13 +175,7 @@ async def build(settings: Settings) -> Gateway:
     )
     for path, handler in whatsapp.routes.items() if whatsapp else ():
         app.router.add_post(path, handler)
-    closing = [
-        model.close(),
-        *([judge.close()] if judge else []),
-        intake_pool.close(),
-        page_pool.close(),
-        store.close(),
-    ]
+    opened = (model, judge, intake_pool, page_pool, store)
     return Gateway(
         app=app,
         store=store,
@@ -198,9 +184,17 @@ async def build(settings: Settings) -> Gateway:
         loops=(wake.run(), stops.run(), keep_house(store, settings)),
         telegram=telegram,
         whatsapp=whatsapp,
-        closing=closing,
+        closing=[one.close() for one in opened if one],
         started=started,
     )
+
+
+async def _telegram(store: Store, settings: Settings, intake: Intake, owner: str) -> TelegramPart | None:
+    if settings.telegram_bot_token is None:
+        return None
+    number = settings.telegram_bot_token.get_secret_value().partition(":")[0]
+    bot_id = await _bot(store, settings, "telegram", number, "Mentee")
+    return telegram_part(store, settings, intake, bot_id, owner)
 
 
 async def _whatsapp(store: Store, settings: Settings, intake: Intake) -> "WhatsAppPart | None":

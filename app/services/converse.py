@@ -39,7 +39,7 @@ from app.services.replies import as_shown, failure_content, release_news, reply_
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
 from app.services.writing import Asked, Asking, Writer
-from app.store import Store, Tx, memory, outbox, people, sessions, turns
+from app.store import Store, Tx, entering, memory, outbox, sessions, turns
 from app.telemetry import FIRST_TOKEN, REPLY, TURNS, Log
 
 log = Log(__name__)
@@ -348,7 +348,7 @@ def _new(request: Request, work: Work) -> turns.NewTurn:
 async def _use(tx: Tx, request: Request, outcome: Outcome) -> None:
     """Count what a person used of the model. A server that tells no token ids leaves nothing to count but the reply."""
     if request.person_id:
-        await people.use(tx, request.person_id, len(outcome.prompt_token_ids) + len(outcome.response_token_ids))
+        await entering.use(tx, request.person_id, len(outcome.prompt_token_ids) + len(outcome.response_token_ids))
 
 
 def _measure(channel: str, outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ from app.config import Settings
 from app.errors import NotFoundError, StoreUnavailableError
 from app.services import learn
 from app.services.forget import forget_person
-from app.store import Store, inbox, outbox, people, turns
+from app.store import Store, inbox, leaving, outbox, turns
 from app.telemetry import Log
 
 log = Log(__name__)
@@ -36,7 +36,7 @@ async def clean(store: Store, settings: Settings) -> None:
         given_up = await outbox.give_up_waiting(tx, settings.raw_body_days)
         await outbox.purge_notices(tx, settings.raw_body_days)
         taken_up = await learn.take_up(tx)
-        gone = await people.long_gone(
+        gone = await leaving.long_gone(
             tx, left_days=settings.retention_left_days, silent_days=settings.retention_silent_days, most=MOST_FORGOTTEN
         )
     for person_id in gone:

@@ -5,13 +5,11 @@ PostgreSQL needs to run it.
 """
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Select, Uuid, bindparam, case, func, or_, select, true, update
+from sqlalchemy import ColumnElement, Row, Select, bindparam, case, func, select, update
 from sqlalchemy.dialects.postgresql import distinct_on, insert
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -19,15 +17,11 @@ from app import clock
 from app.domain.consent import NOTICE_VERSION, ConsentEvent, Consents, Purpose
 from app.domain.event import ChatAddress, Sender
 from app.domain.person import Account, Awaiting, Chat, Identity, Person
-from app.domain.quota import MINUTE_S, Usage
-from app.store.clock import after, seconds_left_today, seconds_since, today
 from app.store.consents import latest_first
 from app.store.engine import Tx
 from app.store.tables import people as t
-from app.store.tables.road import inbox, turns
 
-DAY_S = 86_400
-OPTED_OUT, PAUSED = "opted_out", "paused"
+OPTED_OUT = "opted_out"
 
 
 async def ensure_bot(tx: Tx, channel: str, external_id: str) -> UUID:
@@ -46,19 +40,21 @@ async def bot_born(tx: Tx, bot_id: UUID) -> datetime:
 async def identity(tx: Tx, bot_id: UUID) -> Identity | None:
     """Return the newest version of a bot's identity, or None when nobody wrote one yet."""
     row = (await tx.execute(_IDENTITY, {"bot": bot_id})).one_or_none()
-    return _identity(row) if row else None
+    return identity_of(row) if row else None
 
 
-def _newest_identity(bot: ColumnElement[UUID]) -> Select[tuple[object, ...]]:
+def newest_identity(bot: ColumnElement[UUID]) -> Select[tuple[object, ...]]:
+    """Return the query of a bot's newest identity, its columns named `identity_…`."""
     columns = [column.label(f"identity_{column.name}") for column in t.bot_identities.c]
     newest_first = t.bot_identities.c.version.desc()
     return select(*columns).where(t.bot_identities.c.bot_id == bot).order_by(newest_first).limit(1)
 
 
-_IDENTITY = _newest_identity(bindparam("bot"))
+_IDENTITY = newest_identity(bindparam("bot"))
 
 
-def _identity(row: Row[tuple[object, ...]]) -> Identity:
+def identity_of(row: Row[tuple[object, ...]]) -> Identity:
+    """Return the identity in a row of `newest_identity`."""
     return Identity(
         row.identity_id,
         row.identity_bot_id,
@@ -198,47 +194,18 @@ async def set_asked_consent(tx: Tx, person_id: UUID) -> bool:
 
 async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> Chat:
     """Return the chat at `address`, made when it is new and locked until the transaction ends."""
-    return _chat((await tx.execute(_CHAT_MADE_OR_KNOWN, _placed(bot_id, address, person_id))).one())
+    return chat_in((await tx.execute(_CHAT_MADE_OR_KNOWN, placed(bot_id, address, person_id))).one())
 
 
-@dataclass(frozen=True, slots=True)
-class Entered:
-    """Where an update leads: its chat, its bot's newest identity, and what its person allows there (in groups nothing).
-
-    `has_body` is false when who sent it was forgotten since it was claimed. `usage` is what its person asked of the model
-    lately, wherever that was; `invited`: they came with an invitation.
-    """
-
-    chat: Chat
-    identity: Identity | None
-    consents: Consents
-    has_body: bool
-    usage: Usage
-    invited: bool
-
-
-async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inbox_id: int) -> Entered:
-    """Return what an update of this person leads to; the chat is made when it is new and locked until `tx` ends.
-
-    The person's row is held already, so that forgetting waits and the update's body stays. An answer to a consent may come
-    in between: whoever keeps something of theirs asks again.
-    """
-    values = _placed(bot_id, address, person_id) | {"inbox": inbox_id, "sender": person_id}
-    row = (await tx.execute(_ENTERED, values)).one()
-    answers = zip(row.purposes or (), row.events or (), row.moments or (), row.notices or (), strict=True)
-    allowed = Consents.of(ConsentEvent(Purpose(purpose), *answer) for purpose, *answer in answers)
-    return Entered(
-        _chat(row), _identity(row) if row.identity_id else None, allowed, row.has_body, _usage(row), row.invited
-    )
-
-
-def _placed(bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> dict[str, object]:
+def placed(bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> dict[str, object]:
+    """Return what `chat_made_or_known` is run with; a group belongs to nobody."""
     owner = person_id if address.kind == "private" else None
     chat = {"bot_id": bot_id, "external_id": address.external_id, "thread": address.thread, "kind": address.kind}
     return chat | {"person_id": owner}
 
 
-def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
+def chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
+    """Return the statement that finds a chat, or makes it, and locks it."""
     # Written out, because inside another statement nothing is filled in from what that is run with.
     columns = [t.chats.c[name] for name in ("bot_id", "external_id", "thread", "kind", "person_id")]
     made = insert(t.chats).values({column: bindparam(column.name, type_=column.type) for column in columns})
@@ -250,7 +217,8 @@ def _chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
     return made.returning(t.chats)
 
 
-def _latest_answers() -> Select[tuple[object, ...]]:
+def latest_answers() -> Select[tuple[object, ...]]:
+    """Return the query of a person's latest answer to each purpose."""
     answers = t.consent_events.c
     return (
         select(answers.purpose, answers.event, answers.at, answers.notice_version)
@@ -260,56 +228,13 @@ def _latest_answers() -> Select[tuple[object, ...]]:
     )
 
 
-def _entered() -> Select[tuple[object, ...]]:
-    chat = _chat_made_or_known().cte("chat")
-    identity = _newest_identity(chat.c.bot_id).lateral("identity")
-    answer = _latest_answers().subquery("answer")
-    columns = {"purposes": answer.c.purpose, "events": answer.c.event, "moments": answer.c.at}
-    columns |= {"notices": answer.c.notice_version}
-    said = select(*(func.array_agg(column).label(name) for name, column in columns.items())).subquery("said")
-    body = select(inbox.c.body.is_not(None)).where(inbox.c.id == bindparam("inbox", type_=BigInteger))
-    has_body = func.coalesce(body.scalar_subquery(), False).label("has_body")
-    with_code = select(t.invitations.c.id).where(t.invitations.c.person_id == bindparam("sender", type_=Uuid))
-    invited = with_code.exists().label("invited")
-    return select(chat, identity, said, has_body, invited, *_used_lately()).select_from(
-        chat.outerjoin(identity, true()).join(said, true())
-    )
-
-
-def _used_lately() -> tuple[ColumnElement[Any], ...]:
-    sender = bindparam("sender", type_=Uuid)
-    lately = select(func.count().label("replies"), func.min(turns.c.created_at).label("oldest")).where(
-        turns.c.person_id == sender, turns.c.created_at > after(-MINUTE_S)
-    )
-    tokens = select(t.usage.c.tokens).where(t.usage.c.person_id == sender, t.usage.c.day == today())
-    seen = lately.subquery("lately")
-    return (
-        select(seen.c.replies).scalar_subquery().label("replies"),
-        select(seconds_since(seen.c.oldest)).scalar_subquery().label("oldest_s"),
-        func.coalesce(tokens.scalar_subquery(), 0).label("tokens"),
-        seconds_left_today().label("day_left_s"),
-    )
-
-
-def _usage(row: Row[tuple[object, ...]]) -> Usage:
-    return Usage(row.replies, row.oldest_s or 0.0, row.tokens, row.day_left_s)
-
-
-async def use(tx: Tx, person_id: UUID, tokens: int) -> None:
-    """Count a reply and its tokens, those of the prompt included, for today."""
-    made = insert(t.usage).values(person_id=person_id, day=today(), messages=1, tokens=tokens)
-    more = {"messages": t.usage.c.messages + 1, "tokens": t.usage.c.tokens + made.excluded.tokens}
-    await tx.execute(made.on_conflict_do_update(index_elements=["person_id", "day"], set_=more))
-
-
-_CHAT_MADE_OR_KNOWN = _chat_made_or_known()
-_ENTERED = _entered()
+_CHAT_MADE_OR_KNOWN = chat_made_or_known()
 
 
 async def chat(tx: Tx, chat_id: UUID) -> Chat | None:
     """Return a chat by its id."""
     row = (await tx.execute(_CHAT_OF_ID, {"chat": chat_id})).one_or_none()
-    return _chat(row) if row else None
+    return chat_in(row) if row else None
 
 
 _CHAT_OF_ID = select(t.chats).where(t.chats.c.id == bindparam("chat"))
@@ -329,65 +254,7 @@ async def stop_awaiting(tx: Tx, chat_id: UUID, turn_id: UUID) -> None:
 
 async def set_chat_status(tx: Tx, chat_id: UUID, status: str) -> None:
     """Keep whether a chat can be written to."""
-    await _set_chat(tx, chat_id, status=status)
-
-
-async def leave(tx: Tx, account_id: UUID) -> None:
-    """Note that a person opted out of a channel; how to come back they are told at their next message."""
-    await _set_account(tx, account_id, status=OPTED_OUT, told_at=None)
-
-
-async def come_back(tx: Tx, account_id: UUID) -> None:
-    """Note that a person who opted out of a channel is there again."""
-    await _set_account(tx, account_id, status="active", told_at=None)
-
-
-async def _set_account(tx: Tx, account_id: UUID, **values: object) -> None:
-    await tx.execute(update(t.accounts).where(t.accounts.c.id == account_id).values(**values))
-
-
-async def first_since_leaving(tx: Tx, account_id: UUID) -> bool:
-    """Whether this is the first message since a person opted out; from now on it was."""
-    told = update(t.accounts).where(t.accounts.c.id == account_id, t.accounts.c.told_at.is_(None))
-    return (await tx.execute(told.values(told_at=func.now()))).rowcount == 1
-
-
-async def pause_chat(tx: Tx, chat_id: UUID) -> None:
-    """Note that a chat's person waits for a human: the bot is silent from now on, and they know."""
-    await _set_chat(tx, chat_id, status=PAUSED, paused_at=func.now(), told_at=func.now(), state={})
-
-
-async def resume_chat(tx: Tx, chat_id: UUID) -> None:
-    """Let the bot answer in a chat again."""
-    await _set_chat(tx, chat_id, status="active", paused_at=None, told_at=None)
-
-
-async def _set_chat(tx: Tx, chat_id: UUID, **values: object) -> None:
-    await tx.execute(update(t.chats).where(t.chats.c.id == chat_id).values(**values))
-
-
-async def untold_for(tx: Tx, chat_id: UUID, seconds: float) -> bool:
-    """Whether nobody was told in this chat for so long why the bot does not answer; from now on they were."""
-    long_ago = t.chats.c.told_at.is_(None) | (t.chats.c.told_at < after(-seconds))
-    told = update(t.chats).where(t.chats.c.id == chat_id, long_ago).values(told_at=func.now())
-    return (await tx.execute(told)).rowcount == 1
-
-
-async def long_gone(tx: Tx, *, left_days: int, silent_days: int, most: int) -> Sequence[UUID]:
-    """Return people who were last seen so long ago: less long where they opted out or blocked the bot; 0 stands for never."""
-    seen = func.coalesce(t.people.c.last_seen_at, t.people.c.created_at)
-    reachable = (
-        select(t.accounts.c.id)
-        .join(t.chats, (t.chats.c.person_id == t.accounts.c.person_id) & (t.chats.c.bot_id == t.accounts.c.bot_id))
-        .where(t.accounts.c.person_id == t.people.c.id, t.accounts.c.status == "active", t.chats.c.status != "gone")
-        .exists()
-    )
-    over = [seen < after(-days * DAY_S) for days in (silent_days,) if days]
-    over += [(seen < after(-days * DAY_S)) & ~reachable for days in (left_days,) if days]
-    if not over:
-        return []
-    query = select(t.people.c.id).where(or_(*over), t.people.c.status != "forgotten").order_by(seen).limit(most)
-    return list(await tx.scalars(query))
+    await tx.execute(update(t.chats).where(t.chats.c.id == chat_id).values(status=status))
 
 
 async def move_chat(tx: Tx, bot_id: UUID, old: str, new: str) -> None:
@@ -405,7 +272,7 @@ async def consents(tx: Tx, person_id: UUID) -> Consents:
     return Consents.of(ConsentEvent(Purpose(r.purpose), r.event, r.at, r.notice_version) for r in rows)
 
 
-_CONSENTS = _latest_answers()
+_CONSENTS = latest_answers()
 
 
 async def record_consent(
@@ -427,7 +294,8 @@ async def record_consent(
     )
 
 
-def _chat(row: Row[tuple[object, ...]]) -> Chat:
+def chat_in(row: Row[tuple[object, ...]]) -> Chat:
+    """Return the chat in a row of `chats`."""
     waiting = row.state.get("awaiting")
     address = ChatAddress(row.external_id, row.thread, row.kind)
     return Chat(row.id, row.bot_id, address, row.person_id, row.status, Awaiting(**waiting) if waiting else None)

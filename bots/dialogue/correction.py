@@ -24,7 +24,7 @@ from app.services.feedback import Judged, Said
 from app.services.lanes import Work
 from app.services.learn import consider
 from app.services.remember import Disliked, fits, learn_example, line_text, remember
-from app.store import Tx, feedback, memory, people, turns
+from app.store import Tx, feedback, leaving, memory, people, turns
 from app.telemetry import CORRECTIONS
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held
@@ -64,6 +64,9 @@ async def correct(parts: Parts, room: Room, said: Said, work: Work) -> None:
     classification = await judging.classify(said, parts.judge, parts.settings.ladder)
     async with parts.store.begin() as tx:
         room = await held(tx, room)
+        if await leaving.silenced(tx, room.account.id, room.chat.id):
+            await work.done(tx, "refused", "silent")
+            return
         said = replace(said, consents=room.consents)
         await people.set_awaiting(tx, room.chat.id, None)
         judged = await judging.keep(tx, said, classification, parts.settings.ladder)
@@ -143,7 +146,9 @@ async def offer(parts: Parts, room: Room, turn: Turn, line: MemoryLine, feedback
     sampled = await parts.rewriter.sample(line, disliked, parts.settings.retries_on_correction)
     async with parts.store.begin() as tx:
         room = await held(tx, room)
-        if _teachable(room, await memory.access_line(tx, room.person_id, line.id)):
+        # Who opted out meanwhile, or called a human, hears no more of it.
+        silent = await leaving.silenced(tx, room.account.id, room.chat.id)
+        if not silent and _teachable(room, await memory.access_line(tx, room.person_id, line.id)):
             for text in sampled:
                 await feedback.add_rewrite(tx, feedback_id, room.person_id, text, passed=fits(line, text))
             await offer_next(tx, room, turn, line, feedback_id, "ask_example")

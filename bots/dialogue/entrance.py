@@ -8,10 +8,9 @@ import re
 from dataclasses import replace
 
 from app.domain.event import Event, MessageEvent
-from app.store import Tx, people, webchat
-from bots.dialogue.room import Room
+from app.store import Tx, leaving, webchat
+from bots.dialogue.room import EXPLAINED_EVERY_S, Room
 
-EXPLAINED_EVERY_S = 86_400.0
 _CODE = re.compile(r"[A-Za-z0-9_-]{12,64}")
 
 
@@ -23,7 +22,7 @@ async def let_in(tx: Tx, room: Room, event: Event) -> Room | None:
     if code and await webchat.spend_invitation(tx, hashlib.sha256(code.encode()).digest(), room.person_id):
         await room.tell(tx, room.say("let_in"))
         return replace(room, admitted=True)
-    if await people.untold_for(tx, room.chat.id, 0.0 if code else EXPLAINED_EVERY_S):
+    if await leaving.untold_for(tx, room.chat.id, 0.0 if code else EXPLAINED_EVERY_S):
         await room.tell(tx, room.say("wrong_code" if code else "private_bot"))
     return None
 

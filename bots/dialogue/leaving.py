@@ -15,14 +15,14 @@ from app.domain.event import EditEvent, Event, MessageEvent, PressEvent, Reactio
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press
 from app.domain.words import ALSO_HALT, STOPS, Word, bare, word
-from app.store import Tx, outbox, people
+from app.store import Tx, outbox
+from app.store import leaving as left
 from app.telemetry import Log
 from bots.dialogue import consent
 from bots.dialogue.parts import Parts
-from bots.dialogue.room import Room
+from bots.dialogue.room import EXPLAINED_EVERY_S, Room
 
 log = Log(__name__)
-EXPLAINED_EVERY_S = 86_400.0
 TRAINING = (Purpose.PERSONAL_TRAINING, Purpose.SHARED_TRAINING)
 # What concerns a person's own data is theirs to ask for, wherever they left.
 ALWAYS_ANSWERED = frozenset({"privacy", "memory", "forget", "export", "whoami", "language", "learn", "help"})
@@ -58,12 +58,12 @@ def _said(room: Room, event: MessageEvent) -> Word | None:
 
 async def _from_outside(tx: Tx, room: Room, event: MessageEvent, said: Word | None) -> MessageEvent | None:
     if said is Word.RETURN or event.command == "start":
-        await people.come_back(tx, room.account.id)
+        await left.come_back(tx, room.account.id)
         await room.tell(tx, room.say("came_back"))
         return None
     if event.command in ALWAYS_ANSWERED:
         return event
-    if await people.first_since_leaving(tx, room.account.id):
+    if await left.first_since_leaving(tx, room.account.id):
         await room.tell(tx, room.say("left_before", word=_return_word(room)))
     return None
 
@@ -72,11 +72,11 @@ async def _while_silent(
     tx: Tx, parts: Parts, room: Room, event: MessageEvent, said: Word | None
 ) -> MessageEvent | None:
     if said in {Word.BOT, Word.RETURN} or event.command in {"start", "bot"}:
-        await people.resume_chat(tx, room.chat.id)
+        await left.resume_chat(tx, room.chat.id)
         await room.tell(tx, room.say("bot_answers"))
         return None
     if said is Word.LEAVE:
-        await people.resume_chat(tx, room.chat.id)
+        await left.resume_chat(tx, room.chat.id)
         await leave(tx, parts, room, evidence=f"word:{event.message_id}")
         return None
     if said is Word.PERSON or event.command == "human":
@@ -84,7 +84,7 @@ async def _while_silent(
         return None
     if event.command in ALWAYS_ANSWERED:
         return event
-    if await people.untold_for(tx, room.chat.id, EXPLAINED_EVERY_S):
+    if await left.untold_for(tx, room.chat.id, EXPLAINED_EVERY_S):
         await room.tell(tx, _silent(room))
     return None
 
@@ -117,7 +117,7 @@ async def _stopping(tx: Tx, parts: Parts, room: Room, event: MessageEvent, said:
 
 async def leave(tx: Tx, parts: Parts, room: Room, *, evidence: str) -> None:
     """Opt a person out of this channel: what is due is not sent, nothing trains any more; one confirmation follows."""
-    await people.leave(tx, room.account.id)
+    await left.leave(tx, room.account.id)
     await parts.converse.drop(tx, room.chat.id)
     await outbox.withdraw(tx, room.chat.id)
     for purpose in TRAINING:
@@ -129,7 +129,7 @@ async def leave(tx: Tx, parts: Parts, room: Room, *, evidence: str) -> None:
 async def call_person(tx: Tx, parts: Parts, room: Room) -> None:
     """Make the bot silent in this chat, and let an operator know that somebody waits."""
     await parts.converse.stop(tx, room.chat.id)
-    await people.pause_chat(tx, room.chat.id)
+    await left.pause_chat(tx, room.chat.id)
     await room.tell(tx, _silent(room))
     log.warning("chat:human:wanted", chat=room.chat.id)
 

@@ -17,7 +17,7 @@ from app.errors import NotFoundError
 from app.services.converse import Begun, Request
 from app.services.feedback import Said
 from app.services.lanes import Work
-from app.store import Tx, feedback, inbox, people, turns
+from app.store import Tx, feedback, inbox, leaving, people, turns
 from bots.dialogue import commands, consent, correction, media, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held, session_of
@@ -40,7 +40,7 @@ async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work
         return None
     if event.command:
         return partial(commands.run, parts, room, event, work)
-    if work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id):
+    if await _begun_before(tx, work):
         # A try that was cut off began to answer it; whatever is awaited by now, it was a message.
         return await _reply(tx, parts, room, event, text, work)
     asked = room.chat.awaiting is not None and room.chat.awaiting.kind in EXAMPLES
@@ -58,14 +58,19 @@ async def _correct_or_answer(
 
 
 async def _reply(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str, work: Work) -> Then | None:
-    begun_before = work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id)
-    if not begun_before and await _outlived(tx, parts, event, work):
-        await work.done(tx, "refused", "outlived")
-        return None
-    if event.media and not begun_before:
-        await room.tell(tx, room.say("words_without_media", media=media.named(room, event.media)))
+    if not await _begun_before(tx, work):
+        if await _outlived(tx, parts, event, work):
+            await work.done(tx, "refused", "outlived")
+            return None
+        if event.media:
+            await room.tell(tx, room.say("words_without_media", media=media.named(room, event.media)))
     begun = await _begin(tx, parts, room, event, text, work)
     return partial(parts.converse.go_on, begun) if begun else None
+
+
+async def _begun_before(tx: Tx, work: Work) -> bool:
+    """Whether a try that was cut off has begun to answer."""
+    return work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id) is not None
 
 
 async def _outlived(tx: Tx, parts: Parts, event: MessageEvent, work: Work) -> bool:
@@ -207,8 +212,7 @@ async def _begin(
     work: Work,
     first: Turn | None = None,
 ) -> Begun | None:
-    begun_before = work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id)
-    if not begun_before and await _over_quota(tx, parts, room, work):
+    if not await _begun_before(tx, work) and await _over_quota(tx, parts, room, work):
         return None
     origin = _origin(room, event)
     request = Request(
@@ -235,7 +239,7 @@ async def _over_quota(tx: Tx, parts: Parts, room: Room, work: Work) -> bool:
     )
     if used_up is None:
         return False
-    if await people.untold_for(tx, room.chat.id, min(used_up.resets_in_s, quota.MINUTE_S)):
+    if await leaving.untold_for(tx, room.chat.id, min(used_up.resets_in_s, quota.MINUTE_S)):
         minutes = math.ceil(used_up.resets_in_s / 60)
         shown = {"seconds": math.ceil(used_up.resets_in_s), "hours": minutes // 60, "minutes": minutes % 60}
         await room.tell(tx, room.say(f"quota_{used_up.quota}", **shown))

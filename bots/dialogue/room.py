@@ -14,11 +14,13 @@ from app.domain.quota import Usage
 from app.errors import ConfigError, MenteeError
 from app.ports import Channel
 from app.services.replies import as_shown
-from app.store import Tx, admission, outbox, people, sessions
+from app.store import Tx, admission, entering, outbox, people, sessions
 from app.store.inbox import Claimed
 from bots.dialogue.parts import Parts
 
 NOBODY = Consents(frozenset())
+EXPLAINED_EVERY_S = 86_400.0
+"""Why the bot does not answer is said once in so long, and not at every message."""
 
 
 class SenderForgottenError(MenteeError):
@@ -74,7 +76,7 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event:
     if known is None:
         raise SenderForgottenError
     account, person = known
-    found = await people.enter(tx, bot_id, event.chat, account.person_id, claimed.id)
+    found = await entering.enter(tx, bot_id, event.chat, account.person_id, claimed.id)
     if not found.has_body:
         raise SenderForgottenError
     if found.identity is None:

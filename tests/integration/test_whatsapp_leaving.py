@@ -10,6 +10,7 @@ from tests.support.road import Road
 from tests.support.whatsapp import count, settled, until
 
 CONTACT = "bakery@example.org"
+BACK = "Write START to come back"
 
 
 async def account(gateway: Road) -> str:
@@ -22,19 +23,31 @@ async def answers(gateway: Road, purpose: str) -> list[str]:
     return [row["event"] for row in await gateway.rows(query, purpose=purpose)]
 
 
-async def known(gateway: Road, person: Person) -> None:
-    """Let somebody have talked before, with memory and training allowed."""
+async def somebody(gateway: Road, server: TwilioServer) -> Person:
+    """Return a person who has talked before, with memory and training allowed."""
+    person = server.person()
     await person.say("/learn on")
     await until(person, "On: I may learn")
     await settled(gateway)
+    return person
+
+
+async def opted_out(person: Person, word: str = "stop") -> None:
+    await person.say(word)
+    await until(person, BACK)
+
+
+async def writing(person: Person, model: ModelServer) -> None:
+    """Let a reply be on its way that takes long."""
+    model.next(faults.Slow(first_token_s=60.0))
+    await person.say("tell me a long story")
+    await begun(model)
 
 
 @pytest.mark.parametrize("word", ["STOP", "unsubscribe", "Stop.", "수신거부"])
 async def test_a_word_opts_out_of_messages_and_training(whatsapp: Road, twilio_server: TwilioServer, word: str) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
-    await ann.say(word)
-    await until(ann, "Write START to come back")
+    ann = await somebody(whatsapp, twilio_server)
+    await opted_out(ann, word)
     await settled(whatsapp)
     assert await account(whatsapp) == "opted_out"
     assert await answers(whatsapp, "personal_training") == ["given", "withdrawn"]
@@ -43,10 +56,8 @@ async def test_a_word_opts_out_of_messages_and_training(whatsapp: Road, twilio_s
 
 
 async def test_later_messages_are_answered_once_with_the_way_back(whatsapp: Road, twilio_server: TwilioServer) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
-    await ann.say("stop")
-    await until(ann, "Write START to come back")
+    ann = await somebody(whatsapp, twilio_server)
+    await opted_out(ann)
     before = len(ann.got)
     for text in ("hello?", "are you there?", "👍"):
         await ann.say(text)
@@ -58,11 +69,9 @@ async def test_later_messages_are_answered_once_with_the_way_back(whatsapp: Road
 async def test_who_left_comes_back_by_a_word_and_training_stays_off(
     whatsapp: Road, twilio_server: TwilioServer
 ) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
+    ann = await somebody(whatsapp, twilio_server)
     for _ in range(2):
-        await ann.say("stop")
-        await until(ann, "Write START to come back")
+        await opted_out(ann)
         await ann.say("Start")
         await until(ann, "Welcome back")
         await ann.say("what is bread?")
@@ -73,22 +82,21 @@ async def test_who_left_comes_back_by_a_word_and_training_stays_off(
 
 
 async def test_who_left_may_still_see_and_forget_their_data(whatsapp: Road, twilio_server: TwilioServer) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
-    await ann.say("stop")
-    await until(ann, "Write START to come back")
+    ann = await somebody(whatsapp, twilio_server)
+    await opted_out(ann)
     await ann.say("/privacy")
     await until(ann, "Your choices now")
     await ann.say("/forget")
     await until(ann, "What shall I forget?")
     await ann.say("/3")
     await until(ann, "Forgotten. Your receipt")
+    assert await count(whatsapp, "people") == 0
 
 
 async def test_a_newcomer_who_begins_with_the_word_is_only_told(whatsapp: Road, twilio_server: TwilioServer) -> None:
     ann = twilio_server.person()
     await ann.say("STOP")
-    await until(ann, "Write START to come back")
+    await until(ann, BACK)
     await settled(whatsapp)
     assert len(ann.got) == 1
 
@@ -97,11 +105,8 @@ async def test_a_newcomer_who_begins_with_the_word_is_only_told(whatsapp: Road, 
 async def test_while_a_reply_is_written_the_word_stops_it_and_asks(
     whatsapp: Road, twilio_server: TwilioServer, model: ModelServer, word: str
 ) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
-    model.next(faults.Slow(first_token_s=60.0))
-    await ann.say("tell me a long story")
-    await begun(model)
+    ann = await somebody(whatsapp, twilio_server)
+    await writing(ann, model)
     await ann.say(word)
     await until(ann, "I stopped writing")
     await settled(whatsapp)
@@ -114,30 +119,24 @@ async def test_while_a_reply_is_written_the_word_stops_it_and_asks(
 
 
 async def test_who_confirms_leaves(whatsapp: Road, twilio_server: TwilioServer, model: ModelServer) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
-    model.next(faults.Slow(first_token_s=60.0))
-    await ann.say("tell me a long story")
-    await begun(model)
+    ann = await somebody(whatsapp, twilio_server)
+    await writing(ann, model)
     await ann.say("stop")
     await until(ann, "I stopped writing")
     await ann.say("1")
-    await until(ann, "Write START to come back")
+    await until(ann, BACK)
     assert await account(whatsapp) == "opted_out"
 
 
 async def test_a_clear_word_ends_a_reply_too_and_nothing_of_it_is_sent(
     whatsapp: Road, twilio_server: TwilioServer, model: ModelServer
 ) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
-    model.next(faults.Slow(first_token_s=60.0))
-    await ann.say("tell me a long story")
-    await begun(model)
+    ann = await somebody(whatsapp, twilio_server)
+    await writing(ann, model)
     await ann.say("UNSUBSCRIBE")
-    await until(ann, "Write START to come back")
+    await until(ann, BACK)
     await settled(whatsapp)
-    assert "Write START to come back" in ann.texts[-1]
+    assert BACK in ann.texts[-1]
     assert not model.running
 
 
@@ -145,28 +144,26 @@ async def test_a_clear_word_ends_a_reply_too_and_nothing_of_it_is_sent(
 async def test_where_nothing_is_written_it_is_asked_what_was_meant(
     whatsapp: Road, twilio_server: TwilioServer, word: str
 ) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
+    ann = await somebody(whatsapp, twilio_server)
     await ann.say(word)
     await until(ann, "Do you want no more messages from me?")
     assert await account(whatsapp) == "active"
     await ann.say("1")
-    await until(ann, "Write START to come back")
+    await until(ann, BACK)
 
 
 @pytest.mark.parametrize("text", ["please stop", "취소", "how do I unsubscribe?", "상담원 몇 명이에요?"])
 async def test_anything_else_is_answered(whatsapp: Road, twilio_server: TwilioServer, text: str) -> None:
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
+    ann = await somebody(whatsapp, twilio_server)
     await ann.say(text)
     await until(ann, f"You said: {text}")
+    assert await account(whatsapp) == "active"
 
 
 @pytest.mark.parametrize("word", ["상담원", "Talk to a person", "/human"])
 async def test_who_wants_a_human_has_a_silent_bot(whatsapp: Road, twilio_server: TwilioServer, word: str) -> None:
     await with_contact(whatsapp)
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
+    ann = await somebody(whatsapp, twilio_server)
     await ann.say("what is bread?")
     reply = await until(ann, "You said: what is bread?")
     await ann.say(word)
@@ -190,8 +187,7 @@ async def test_who_wants_a_human_has_a_silent_bot(whatsapp: Road, twilio_server:
 
 async def test_after_a_day_of_silence_it_is_said_once_more(whatsapp: Road, twilio_server: TwilioServer) -> None:
     await with_contact(whatsapp)
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
+    ann = await somebody(whatsapp, twilio_server)
     await ann.say("human")
     await until(ann, CONTACT)
     await whatsapp.store_execute("update chats set told_at = now() - interval '25 hours'")
@@ -205,16 +201,33 @@ async def test_after_a_day_of_silence_it_is_said_once_more(whatsapp: Road, twili
 
 async def test_from_silence_one_may_leave(whatsapp: Road, twilio_server: TwilioServer) -> None:
     await with_contact(whatsapp)
-    ann = twilio_server.person()
-    await known(whatsapp, ann)
+    ann = await somebody(whatsapp, twilio_server)
     await ann.say("human")
     await until(ann, CONTACT)
-    await ann.say("stop")
-    await until(ann, "Write START to come back")
+    await opted_out(ann)
     await ann.say("start")
     await until(ann, "Welcome back")
     await ann.say("what is bread?")
     await until(ann, "You said: what is bread?")
+    assert [row["status"] for row in await whatsapp.rows("select status from chats")] == ["active"]
+
+
+@pytest.mark.parametrize(("word", "answer"), [("UNSUBSCRIBE", BACK), ("상담원", CONTACT)])
+async def test_a_rewrite_that_is_still_being_tried_is_not_offered_any_more(
+    whatsapp: Road, twilio_server: TwilioServer, model: ModelServer, word: str, answer: str
+) -> None:
+    await with_contact(whatsapp)
+    ann = await somebody(whatsapp, twilio_server)
+    await ann.say("what is bread?")
+    reply = await until(ann, "You said: what is bread?")
+    model.pace = faults.Slow(first_token_s=2.0)
+    await ann.say("Please always end with 'Bye!'", reply_to=reply)
+    await begun(model)
+    await ann.say(word)
+    await until(ann, answer)
+    before = len(ann.got)
+    await settled(whatsapp)
+    assert len(ann.got) == before
 
 
 async def begun(model: ModelServer) -> None:

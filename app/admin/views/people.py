@@ -6,7 +6,7 @@ from app.admin.forms import PREFIX
 from app.admin.visit import Visit
 from app.domain.consent import ConsentEvent, Consents, Purpose
 from app.errors import ConflictError, InvalidInputError
-from app.store import audit
+from app.store import audit, leaving
 from app.store.audit import Act
 from app.store.panel import people
 
@@ -64,7 +64,7 @@ async def resume(visit: Visit) -> web.StreamResponse:
     person_id, reason = visit.id(), visit.fields.reason()
     async with visit.store.begin() as tx:
         await people.person(tx, person_id)
-        if not await people.resume(tx, person_id):
+        if not await leaving.resume_chats(tx, person_id):
             raise ConflictError
         await audit.record(tx, Act(visit.actor, "person:bot:resumed", audit.person(person_id), reason))
     return visit.to(f"{PREFIX}/people/{person_id}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import func, select, text
 
 from app.domain.consent import Purpose
 from app.errors import NotFoundError
@@ -16,7 +16,7 @@ from app.store.consents import allowed_in_sql
 from app.store.engine import Tx
 from app.store.panel.reading import allows_now, only_if, read_all, read_one
 from app.store.tables.feedback import memory_lines
-from app.store.tables.people import chats, consent_events
+from app.store.tables.people import consent_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +163,6 @@ async def person(tx: Tx, person_id: UUID) -> PersonRow:
 async def waiting(tx: Tx, person_id: UUID | None = None) -> Sequence[Waiting]:
     """Return who waits for a human, the longest first; of one person where given."""
     return await read_all(tx, Waiting, _WAITING.bindparams(one=person_id))
-
-
-async def resume(tx: Tx, person_id: UUID) -> int:
-    """Let the bot answer a person again; return in how many chats it was silent."""
-    paused = update(chats).where(chats.c.person_id == person_id, chats.c.status == "paused")
-    return (await tx.execute(paused.values(status="active", paused_at=None, told_at=None))).rowcount
 
 
 async def consents(tx: Tx, person_id: UUID) -> Sequence[Consent]:
