@@ -9,27 +9,14 @@ from tests.fakes.telegram import TelegramServer
 from tests.fakes.twilio import TwilioServer
 from tests.integration.conftest import brisk, model
 from tests.support.road import Road, road
+from tests.support.whatsapp import PUBLIC, connect, settings
 
-__all__ = ["brisk", "model"]
-
-PUBLIC = "https://bot.example.org"
+__all__ = ["PUBLIC", "brisk", "model"]
 
 
 def telegram_settings(server: TelegramServer) -> dict[str, object]:
     """Return what switches Telegram on."""
     return {"telegram_bot_token": server.token, "telegram_base_url": server.base_url}
-
-
-def whatsapp_settings(server: TwilioServer) -> dict[str, object]:
-    """Return what switches WhatsApp on."""
-    return {
-        "twilio_account_sid": server.account_sid,
-        "twilio_auth_token": server.token,
-        "twilio_base_url": server.url,
-        "whatsapp_from": server.sender,
-        "whatsapp_business_purpose": "answers questions about a bakery",
-        "public_url": PUBLIC,
-    }
 
 
 @pytest.fixture
@@ -44,7 +31,7 @@ async def telegram(
 @pytest.fixture
 async def whatsapp(database_url: str, model: ModelServer, twilio_server: TwilioServer) -> AsyncIterator[Road]:
     """A gateway that Twilio posts to."""
-    async with road(database_url, model.url, max_reply_tokens=1900, **whatsapp_settings(twilio_server)) as gateway:
-        twilio_server.hook.public, twilio_server.hook.local = PUBLIC, gateway.url
+    async with road(database_url, model.url, max_reply_tokens=1900, **settings(twilio_server)) as gateway:
+        connect(twilio_server, gateway)
         yield gateway
         await twilio_server.hang_up()

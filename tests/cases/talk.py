@@ -1,6 +1,5 @@
 """What is said and seen on both platforms, as a reader or an operator would look at it."""
 
-import asyncio
 import re
 
 from bots.telegram.calls import Look
@@ -9,8 +8,12 @@ from bots.whatsapp.render import render as whatsapp_render
 from bots.whatsapp.split import split as whatsapp_split
 from tests.fakes.telegram import Chat, Message, TelegramServer, User
 from tests.fakes.telegram.text import MAX_TEXT, Formatted, entities_from_json, finish
-from tests.fakes.twilio import Person, Sent
 from tests.support.road import Road
+from tests.support.whatsapp import count
+from tests.support.whatsapp import settled as all_settled
+from tests.support.whatsapp import until as got
+
+__all__ = ["count", "got"]
 
 FAMILY = "👨‍👩‍👧‍👦"
 PATIENCE_S = 20
@@ -79,36 +82,14 @@ async def replied(server: TelegramServer, place: User | Chat, words: str, timeou
     return next(m for m in reversed(chat.from_bot) if words in m.text and m.buttons)
 
 
-# ------------------------------------------------------------------------------------------------------------ WhatsApp
-
-
-async def got(person: Person, words: str, timeout_s: float = PATIENCE_S) -> Sent:
-    """Return the newest message that a person got with `words` in it, once it is there."""
-    await person.server.wait_for(lambda: any(words in text for text in person.texts), timeout_s)
-    return next(message for message in reversed(person.got) if words in message.body)
-
-
 # ------------------------------------------------------------------------------------------------------------- storage
-
-_OPEN = (
-    "select (select count(*) from inbox where state in ('stored', 'claimed'))"
-    " + (select count(*) from outbox where state in ('due', 'sending')) as n"
-)
 
 
 async def settled(gateway: Road, timeout_s: float = PATIENCE_S, *, beyond: int = 0) -> None:
-    """Wait until nothing waits to be handled or sent, and more than `beyond` updates have come in all."""
-    async with asyncio.timeout(timeout_s):
-        while await count(gateway, "inbox") <= beyond or (await gateway.rows(_OPEN))[0]["n"]:
-            await asyncio.sleep(0.05)
+    """Wait until something came in, and nothing waits to be handled or sent."""
+    await all_settled(gateway, timeout_s, beyond=beyond)
 
 
 async def asked(gateway: Road) -> list[str | None]:
     """Return what was answered, in order."""
     return [row["user_text"] for row in await gateway.rows("select user_text from turns order by number, created_at")]
-
-
-async def count(gateway: Road, table: str) -> int:
-    """Return how many rows a table (with a condition, perhaps) has."""
-    (row,) = await gateway.rows(f"select count(*) as n from {table}")  # noqa: S608 - a test's own words
-    return int(row["n"])

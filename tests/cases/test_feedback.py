@@ -184,6 +184,7 @@ async def test_g72_on_whatsapp_a_thumb_down_is_answered(
     await got(person, "You said: rate this")
     await person.say(thumb)
     await got(person, words)
+    assert [row["value"] for row in await whatsapp.rows("select value from votes")] == [-1]
 
 
 async def test_g72_on_whatsapp_a_thumb_up_is_answered(whatsapp: Road, twilio_server: TwilioServer) -> None:

@@ -350,6 +350,7 @@ async def test_g68_a_sentence_about_stopping_is_a_message(
     ann = twilio_server.person()
     await ann.say(words)
     await got(ann, f"You said: {words}")
+    assert await asked(whatsapp) == [words]
 
 
 @pytest.mark.parametrize("code", [21610, 63024, 21211, 63015])
@@ -411,6 +412,7 @@ async def test_g76_a_picture_alone_is_answered(whatsapp: Road, twilio_server: Tw
     ann = twilio_server.person()
     await ann.send_picture()
     await got(ann, "could not look at what you sent (a picture)")
+    assert await asked(whatsapp) == []
 
 
 @pytest.mark.xfail(strict=True, reason="pictures are not given to the model")

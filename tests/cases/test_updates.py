@@ -704,6 +704,7 @@ async def test_g76_a_picture_that_only_names_the_bot_is_answered(
     chat = ann.chat if place == "private" else telegram_server.group("Kitchen", ann).chat
     ann.send_photo(f"@{telegram_server.world.bot['username']}", chat)
     await told(telegram_server, chat, "could not look at what you sent (a picture)")
+    assert await asked(telegram) == []
 
 
 @pytest.mark.xfail(strict=True, reason="pictures are not given to the model")

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from app.domain.consent import Purpose
 from app.domain.event import ChatAddress
 from app.domain.person import Session
-from app.store import StatementPool, Store, Tx, inbox, people, sessions
+from app.store import StatementPool, Store, Tx, entering, inbox, people, sessions
 
 HERE, GROUP = ChatAddress("71"), ChatAddress("-5", kind="group")
 
@@ -34,10 +34,10 @@ async def answered(tx: Tx, person: UUID, purpose: Purpose, event: str) -> None:
 async def test_a_chat_comes_with_the_newest_identity_of_its_bot(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
     bot, person, update = arrived
     async with store.begin() as tx:
-        nameless = await people.enter(tx, bot, HERE, person, update)
+        nameless = await entering.enter(tx, bot, HERE, person, update)
         for name in ("Old", "New"):
             await people.add_identity(tx, bot, name=name, system_prompt=name, privacy_notice="", created_by="test")
-        found = await people.enter(tx, bot, HERE, person, update)
+        found = await entering.enter(tx, bot, HERE, person, update)
         assert found.identity == await people.identity(tx, bot)
     assert nameless.identity is None
     assert found.identity
@@ -48,7 +48,7 @@ async def test_a_chat_comes_with_the_newest_identity_of_its_bot(store: Store, ar
 async def test_the_last_answer_to_each_purpose_counts(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
     bot, person, update = arrived
     async with store.begin() as tx:
-        nothing = await people.enter(tx, bot, HERE, person, update)
+        nothing = await entering.enter(tx, bot, HERE, person, update)
         for purpose, event in (
             (Purpose.MEMORY, "given"),
             (Purpose.PERSONAL_TRAINING, "given"),
@@ -56,7 +56,7 @@ async def test_the_last_answer_to_each_purpose_counts(store: Store, arrived: tup
             (Purpose.HUMAN_REVIEW, "refused"),
         ):
             await answered(tx, person, purpose, event)
-        found = await people.enter(tx, bot, HERE, person, update)
+        found = await entering.enter(tx, bot, HERE, person, update)
         assert found.consents == await people.consents(tx, person)
     assert (nothing.consents.allowed, nothing.consents.answered) == (frozenset(), frozenset())
     assert found.consents.allowed == {Purpose.MEMORY}
@@ -67,17 +67,17 @@ async def test_in_a_group_nobody_allows_anything(store: Store, arrived: tuple[UU
     bot, person, update = arrived
     async with store.begin() as tx:
         await answered(tx, person, Purpose.MEMORY, "given")
-        found = await people.enter(tx, bot, GROUP, person, update)
+        found = await entering.enter(tx, bot, GROUP, person, update)
     assert (found.chat.person_id, found.consents.allowed) == (None, frozenset())
 
 
 async def test_an_update_without_its_body_is_known_by_it(store: Store, arrived: tuple[UUID, UUID, int]) -> None:
     bot, person, update = arrived
     async with store.begin() as tx:
-        before = await people.enter(tx, bot, HERE, person, update)
+        before = await entering.enter(tx, bot, HERE, person, update)
         await tx.execute(text("update inbox set body = null"))
-        after = await people.enter(tx, bot, HERE, person, update)
-        unknown = await people.enter(tx, bot, HERE, person, update + 1)
+        after = await entering.enter(tx, bot, HERE, person, update)
+        unknown = await entering.enter(tx, bot, HERE, person, update + 1)
     assert (before.has_body, after.has_body, unknown.has_body) == (True, False, False)
 
 
@@ -88,7 +88,7 @@ async def test_a_session_that_was_added_is_the_one_that_is_read(store: Store, ar
         return await sessions.current(tx, found.chat, person, idle_minutes=30, max_hours=24)
 
     async with store.begin() as tx:
-        found = await people.enter(tx, bot, HERE, person, update)
+        found = await entering.enter(tx, bot, HERE, person, update)
         for number in (1, 2, 3):
             new = await current()
             await sessions.add(tx, new)

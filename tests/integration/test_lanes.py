@@ -252,6 +252,8 @@ async def test_what_was_claimed_is_handled_without_another_look(store: Store, po
     await Intake(pool, b"secret", runner).accept(await a_bot(store), [RawUpdate(b"{}", ("1",), "71:")])
     await asyncio.wait_for(handled.wait(), 5)
     await runner.stop()
+    async with store.begin() as tx:
+        assert await tx.scalar(text("select state from inbox")) == "done"
 
 
 class BrokenPool(StatementPool):

@@ -35,7 +35,7 @@ async def test_a_stranger_is_told_once_and_answered_nothing(
         await until(telegram_server, ann, PRIVATE)
         for text in ("hello?", "/start", "/privacy"):
             ann.say(text)
-        await idle(gateway)
+        await wa.settled(gateway)
         assert [PRIVATE in text for text in shown(ann)] == [True]
         assert await gateway.rows("select 1 from turns") == []
         assert not model.calls
@@ -56,6 +56,7 @@ async def test_a_code_opens_once(
         await until(telegram_server, ann, "You said: What is tea?")
         ben.say(text)
         await until(telegram_server, ben, "it was used before")
+        assert [row["user_text"] for row in await gateway.rows("select user_text from turns")] == ["What is tea?"]
     async with private(database_url, model, telegram_server):
         ann.say("And coffee?")
         await until(telegram_server, ann, "You said: And coffee?")
@@ -66,11 +67,12 @@ async def test_who_is_allowed_by_name_needs_no_code(
 ) -> None:
     ann, ben = telegram_server.user("Ann"), telegram_server.user("Ben")
     allowed = f"telegram:{ann.user_id}, whatsapp:+15550100999"
-    async with private(database_url, model, telegram_server, allowed_people=allowed):
+    async with private(database_url, model, telegram_server, allowed_people=allowed) as gateway:
         ann.say("What is tea?")
         await until(telegram_server, ann, "You said: What is tea?")
         ben.say("What is tea?")
         await until(telegram_server, ben, PRIVATE)
+        assert len(await gateway.rows("select 1 from turns")) == 1
 
 
 async def test_on_whatsapp_the_number_is_the_name(
@@ -82,11 +84,8 @@ async def test_on_whatsapp_the_number_is_the_name(
     async with road(database_url, model.url, **wa.settings(twilio_server), **more) as gateway:
         wa.connect(twilio_server, gateway)
         await ann.say("hello")
-        await wa.until(ann, "hello")
+        await wa.until(ann, "You said: hello")
         await ben.say("hello")
         await wa.until(ben, PRIVATE)
+        assert await wa.count(gateway, "turns") == 1
         await twilio_server.hang_up()
-
-
-async def idle(gateway: Road) -> None:
-    await wa.settled(gateway)

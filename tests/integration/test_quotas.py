@@ -40,6 +40,7 @@ async def test_one_person_does_not_use_up_anothers(database_url: str, model: Mod
         await ann.say("more")
         await ann.told("That was a lot in one minute")
         await ben.ask("hello")
+        assert await turns(running) == 2
 
 
 async def test_tokens_within_a_day(database_url: str, model: ModelServer) -> None:

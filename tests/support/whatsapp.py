@@ -10,6 +10,7 @@ PATH = "/webhooks/whatsapp"
 
 
 def settings(server: TwilioServer) -> dict[str, object]:
+    """Return what switches WhatsApp on."""
     return {
         "twilio_account_sid": server.account_sid,
         "twilio_auth_token": server.token,
@@ -21,26 +22,30 @@ def settings(server: TwilioServer) -> dict[str, object]:
 
 
 def connect(server: TwilioServer, gateway: Road) -> None:
+    """Let Twilio post to a gateway."""
     server.hook.public, server.hook.local = PUBLIC, gateway.url
 
 
-async def until(person: Person, words: str) -> Sent:
-    await person.server.wait_for(lambda: any(words in text for text in person.texts), 20)
+async def until(person: Person, words: str, timeout_s: float = 20) -> Sent:
+    """Return the newest message that a person got with `words` in it, once it is there."""
+    await person.server.wait_for(lambda: any(words in text for text in person.texts), timeout_s)
     return next(message for message in reversed(person.got) if words in message.body)
 
 
 async def count(gateway: Road, table: str) -> int:
+    """Return how many rows a table (with a condition, perhaps) has."""
     (row,) = await gateway.rows(f"select count(*) as n from {table}")  # noqa: S608 - a test's own words
     return int(row["n"])
 
 
-async def settled(gateway: Road) -> None:
-    for _ in range(200):
-        (row,) = await gateway.rows(
-            "select (select count(*) from inbox where state in ('stored', 'claimed'))"
-            " + (select count(*) from outbox where state in ('due', 'sending')) as n"
-        )
-        if not row["n"]:
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
+_OPEN = (
+    "select (select count(*) from inbox where state in ('stored', 'claimed'))"
+    " + (select count(*) from outbox where state in ('due', 'sending')) as n"
+)
+
+
+async def settled(gateway: Road, timeout_s: float = 20, *, beyond: int = -1) -> None:
+    """Wait until nothing waits to be handled or sent, and more than `beyond` updates have come in all."""
+    async with asyncio.timeout(timeout_s):
+        while await count(gateway, "inbox") <= beyond or (await gateway.rows(_OPEN))[0]["n"]:
+            await asyncio.sleep(0.05)
