@@ -1,5 +1,6 @@
 """The chat page in a real browser: what a person does with it, on a desk and on a phone, in Korean and English."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -121,6 +122,26 @@ async def test_a_vote_is_set_switched_and_taken_back_from_the_keyboard(browser_p
     await down.click()
     await expect(down).to_have_attribute("aria-pressed", "false")
     await expect(browser_page.get_by_role("button", name="Just this time")).to_be_hidden()
+
+
+async def test_of_two_votes_the_later_wins_however_slow_the_first_request_is(browser_page: Page, chat: WebChat) -> None:
+    await arrive(browser_page, chat)
+    await ask(browser_page, "hello")
+    on_the_road: list[str | None] = []
+
+    async def hold_the_first(route: Route) -> None:
+        on_the_road.append(route.request.post_data)
+        if len(on_the_road) == 1:
+            await asyncio.sleep(0.5)
+        await route.continue_()
+
+    await browser_page.route("**/api/updates", hold_the_first)
+    await browser_page.get_by_label("Good answer", exact=True).click()
+    await browser_page.get_by_label("Not a good answer").click()
+    await expect(browser_page.get_by_role("button", name="Just this time")).to_be_visible()
+    await browser_page.unroute("**/api/updates")
+    await browser_page.reload()
+    await expect(browser_page.get_by_label("Not a good answer")).to_have_attribute("aria-pressed", "true")
 
 
 async def test_a_correction_becomes_a_memory_that_one_tap_takes_back(browser_page: Page, chat: WebChat) -> None:

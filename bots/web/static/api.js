@@ -49,7 +49,16 @@ export function newId() {
 /** Send one thing the person did. Sending it again with the same id has no second effect. */
 export const send = (update) => post("updates", update);
 
-export const press = (data, messageId = null) => send({ id: newId(), kind: "press", data, reply_to: messageId });
+let pressed = Promise.resolve();
+
+/** Press a button. One press leaves when the one before it has arrived: requests side by side may overtake each other,
+ * and of two votes the later must win. */
+export function press(data, messageId = null) {
+  const update = { id: newId(), kind: "press", data, reply_to: messageId };
+  const sent = pressed.then(() => send(update));
+  pressed = sent.catch(() => null);
+  return sent;
+}
 
 export const command = (name, text = "") => send({ id: newId(), kind: "command", command: name, text });
 

@@ -34,7 +34,7 @@ const acts = {
   async vote(turn, value) {
     votes.set(turn.id, value);
     draw();
-    await attempt(() => press(`v:${turn.id}:${value === 1 ? "u" : value === -1 ? "d" : "0"}`), () => votes.delete(turn.id));
+    await attempt(() => press(`v:${turn.id}:${value === 1 ? "u" : value === -1 ? "d" : "0"}`), () => votes.get(turn.id) === value && votes.delete(turn.id));
   },
   async press(data, messageId) {
     busy.add(data);
