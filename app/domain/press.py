@@ -12,6 +12,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "v": ("u", "d", "0"),  # vote on a turn: up, down, take back
     "r": ("fact", "style", "once", "topic"),  # why a turn was voted down
     "c": (),  # correct a turn
+    "a": (),  # allow memory, and keep the wish that was not kept for want of it
     "n": (),  # "no, that was a new question": not a correction
     "w": ("y", "n"),  # a rewrite fits, or none does
     "e": ("no",),  # write no example
@@ -25,7 +26,7 @@ VERBS: dict[str, tuple[str, ...]] = {
 }
 
 # Buttons that begin a reply, or change what the next message means, keep their place in the chat; the others overtake.
-IN_ORDER = frozenset({"c", "e", "n", "r", "t", "w", "f"})
+IN_ORDER = frozenset({"a", "c", "e", "n", "r", "t", "w", "f"})
 
 
 @dataclass(frozen=True, slots=True)

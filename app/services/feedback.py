@@ -5,7 +5,7 @@ from uuid import UUID
 
 from app.config import LadderSettings
 from app.domain.consent import Consents, Purpose
-from app.domain.feedback import Classification, classify_by_person, classify_by_rule
+from app.domain.feedback import Classification, Feedback, FeedbackClass, classify_by_person, classify_by_rule
 from app.domain.ladder import Decision, decide_feedback
 from app.domain.turn import Turn
 from app.errors import JudgeUnavailableError
@@ -90,6 +90,15 @@ async def choose_reason(
     decision = decide_feedback(classification, consents, settings)
     await feedback.decide(tx, person_id, decision, feedback_id=feedback_id)
     return Judged(feedback_id, classification, decision)
+
+
+async def decide_anew(tx: Tx, person_id: UUID, given: Feedback, consents: Consents, settings: LadderSettings) -> Judged:
+    """Decide about stored feedback by what its person allows now."""
+    kind = given.feedback_class or FeedbackClass.UNCLEAR
+    classification = Classification(kind, given.confidence or 0.0, given.classified_by or "rule", "as_before")
+    decision = decide_feedback(classification, consents, settings)
+    await feedback.decide(tx, person_id, decision, feedback_id=given.id)
+    return Judged(given.id, classification, decision)
 
 
 def _row(said: Said, classification: Classification) -> feedback.NewFeedback:

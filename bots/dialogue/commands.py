@@ -71,6 +71,7 @@ async def _learn(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
         room = await consent.switch(
             tx, parts, room, purpose, "1" if choice == "on" else "0", f"command:/learn {choice}"
         )
+    await consent.refresh(tx, parts, room, None)
     await room.tell(tx, room.say(f"learn_{choice}"))
 
 

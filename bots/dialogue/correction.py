@@ -26,6 +26,7 @@ from app.services.learn import consider
 from app.services.remember import Disliked, fits, learn_example, line_text, remember
 from app.store import Tx, feedback, leaving, memory, people, turns
 from app.telemetry import CORRECTIONS
+from bots.dialogue import consent
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held
 
@@ -82,6 +83,27 @@ async def correct(parts: Parts, room: Room, said: Said, work: Work) -> None:
         await offer(parts, room, said.turn, line, judged.feedback_id, work)
 
 
+async def keep_after_all(parts: Parts, room: Room, feedback_id: UUID, press_id: str, work: Work) -> None:
+    """Allow memory, and keep the wish that was not kept for want of it: the button said both."""
+    async with parts.store.begin() as tx:
+        room = await held(tx, room)
+        given = await feedback.access(tx, room.person_id, feedback_id)
+        turn = await turns.access_turn(tx, room.person_id, given.turn_id)
+        if not room.allows(Purpose.MEMORY):
+            room = await consent.switch(tx, parts, room, Purpose.MEMORY, "1", f"button:{press_id}")
+            await consent.refresh(tx, parts, room, None)
+        if await memory.by_feedback(tx, given.id):  # a try that was cut off kept it, or the button was pressed before
+            line = await line_of(tx, room, given.id, given.text or "") if work.claimed.attempts > 1 else None
+        else:
+            judged = await judging.decide_anew(tx, room.person_id, given, room.consents, parts.settings.ladder)
+            line = await act(tx, room, turn, judged, given.text or "")
+        if line is None or line.kind == "fact":
+            await work.done(tx)
+    parts.due.set()
+    if line is not None and line.kind == "preference":
+        await offer(parts, room, turn, line, given.id, work)
+
+
 async def act(tx: Tx, room: Room, turn: Turn, judged: Judged, words: str) -> MemoryLine | None:
     """Do what the ladder decided and say so; return the memory line that came of it, if any."""
     if judged.decision.rung is Rung.MEMORY:
@@ -125,14 +147,14 @@ def _never_mind(room: Room) -> Button:
 
 def _nothing_learnt(room: Room, judged: Judged, words: str) -> Content:
     if judged.decision.rule == "no_memory_consent":
-        allow = Button(room.say("button_allow"), Press("s", Purpose.MEMORY.value, "1").data())
+        allow = Button(room.say("button_allow"), Press("a", short_id(judged.feedback_id)).data())
         return Content(room.say("not_remembered_no_consent", line=literal(words)), ((allow,),))
     keys = {
         FeedbackClass.ONE_OFF: "once_only",
         FeedbackClass.TOPIC_CHANGE: "topic_changed",
     }
-    if judged.decision.rung is Rung.EVALUATION:
-        seen = room.allows(Purpose.HUMAN_REVIEW)
+    if judged.classification.kind is FeedbackClass.WRONG_FACT:
+        seen = judged.decision.rung is Rung.EVALUATION and room.allows(Purpose.HUMAN_REVIEW)
         return Content(room.say("kept_as_fact_correction" if seen else "kept_as_fact_unseen"))
     return Content(room.say(keys.get(judged.classification.kind, "kept_as_case")))
 

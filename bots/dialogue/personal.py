@@ -25,11 +25,11 @@ async def show_memory(tx: Tx, parts: Parts, room: Room) -> None:
     """Show what is remembered, how far each line is, and a button to take each back."""
     lines = await memory.lines(tx, room.person_id, "active", "graduated")
     if not lines:
-        await room.tell(tx, room.say("memory_empty"))
+        empty = room.say("memory_empty")
+        off = "" if room.allows(Purpose.MEMORY) else f"\n{room.say('memory_off')}"
+        await room.tell(tx, empty + off)
         return
     texts = [room.say("memory_head"), *(_described(parts, room, line) for line in lines[-SHOWN_LINES:])]
-    if not room.allows(Purpose.MEMORY):
-        texts.append(room.say("memory_off"))
     if room.allows(Purpose.PERSONAL_TRAINING):
         texts += ["", (await learn.progress(tx, room.person_id, parts.settings)).sentence(room.language)]
     await room.tell(tx, Content("\n".join(texts), tuple((_undo_button(room, line),) for line in lines[-SHOWN_LINES:])))

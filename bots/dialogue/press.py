@@ -1,6 +1,8 @@
 """Buttons: what a press leads to, after checking whose row it is. Guessed and foreign data have no effect."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 from app.domain.event import PressEvent
 from app.domain.feedback import REASONS, Feedback, classify_by_person
@@ -10,7 +12,7 @@ from app.domain.outgoing import Content
 from app.domain.press import Press, parse
 from app.domain.text import literal
 from app.domain.turn import Turn
-from app.errors import InvalidInputError, NotFoundError
+from app.errors import DeliveryError, InvalidInputError, NotFoundError
 from app.failpoints import reach
 from app.services import feedback as judging
 from app.services.lanes import Work
@@ -24,7 +26,10 @@ log = Log(__name__)
 # What may be pressed where others read along; the rest is one person's own affair.
 IN_GROUPS = frozenset({"v", "t", "x"})
 # What takes long and is asked once: its buttons go before the work begins.
-SETTLED_AT_ONCE = frozenset({"r", "n"})
+SETTLED_AT_ONCE = frozenset({"a", "r", "n", "f"})
+# Scopes of forgetting that take the chat's own rows.
+FORGETS_CHAT = frozenset({"chat", "all"})
+BARE_S = 5.0
 VALUES = {"u": 1, "d": -1, "0": 0}
 Step = Callable[[Tx, Parts, Room, Press, PressEvent], Awaitable[None]]
 
@@ -40,7 +45,7 @@ async def on_press(parts: Parts, room: Room, event: PressEvent, work: Work) -> N
             if press.verb in SETTLED_AT_ONCE:
                 async with parts.store.begin() as tx:
                     await _take_buttons_off(tx, room, event)
-            await SLOW[press.verb](parts, room, press, work)
+            await SLOW[press.verb](parts, room, press, event, work)
             return
         async with parts.store.begin() as tx:
             await QUICK[press.verb](tx, parts, room, press, event)
@@ -119,7 +124,7 @@ async def _take_buttons_off(tx: Tx, room: Room, event: PressEvent) -> None:
         await outbox.replace(tx, room.chat.id, message_id, Content(shown.text))
 
 
-async def _reason(parts: Parts, room: Room, press: Press, work: Work) -> None:
+async def _reason(parts: Parts, room: Room, press: Press, _event: PressEvent, work: Work) -> None:
     """A person chose what was wrong; where that makes a memory line, a rewrite is offered."""
     async with parts.store.begin() as tx:
         room = await held(tx, room)
@@ -176,7 +181,7 @@ async def _reason_without_words(tx: Tx, parts: Parts, room: Room, press: Press, 
         await correction.act(tx, room, turn, judged, "")
 
 
-async def _new_question(parts: Parts, room: Room, press: Press, work: Work) -> None:
+async def _new_question(parts: Parts, room: Room, press: Press, _event: PressEvent, work: Work) -> None:
     """What was taken for a correction was a question: nothing is learnt from it, and it is answered."""
     async with parts.store.begin() as tx:
         given = await feedback.access(tx, room.person_id, press.row)
@@ -191,7 +196,7 @@ async def _new_question(parts: Parts, room: Room, press: Press, work: Work) -> N
     await message.ask_anew(parts, room, given.text or "", work)
 
 
-async def _again(parts: Parts, room: Room, press: Press, work: Work) -> None:
+async def _again(parts: Parts, room: Room, press: Press, _event: PressEvent, work: Work) -> None:
     async with parts.store.begin() as tx:
         turn = await turns.access_turn(tx, room.person_id, press.row)
         if await siblings.was_being_written(tx, turn, work.claimed.id):
@@ -200,12 +205,30 @@ async def _again(parts: Parts, room: Room, press: Press, work: Work) -> None:
     await message.again(parts, room, turn, work)
 
 
-async def _release(tx: Tx, parts: Parts, room: Room, press: Press, _event: PressEvent) -> None:
+async def _release(tx: Tx, parts: Parts, room: Room, press: Press, event: PressEvent) -> None:
     await personal.choose_release(tx, parts, room, press.row, press.choice)
+    await _take_buttons_off(tx, room, event)
 
 
-async def _forget(parts: Parts, room: Room, press: Press, work: Work) -> None:
+async def _allow_and_keep(parts: Parts, room: Room, press: Press, event: PressEvent, work: Work) -> None:
+    await correction.keep_after_all(parts, room, press.row, event.press_id, work)
+
+
+async def _forget(parts: Parts, room: Room, press: Press, event: PressEvent, work: Work) -> None:
+    if press.choice in FORGETS_CHAT and event.message_id:
+        await _bare_at_once(parts, room, event.message_id)
     await personal.forget(parts, room, press.choice, work)
+
+
+async def _bare_at_once(parts: Parts, room: Room, message_id: str) -> None:
+    """Take the buttons off a message whose row is about to go; left there, one slip would forget everything."""
+    async with parts.store.begin() as tx:
+        shown = await outbox.content_of(tx, room.chat.id, message_id)
+    if shown is None:
+        return
+    with suppress(DeliveryError, TimeoutError):
+        async with asyncio.timeout(BARE_S):
+            await room.channel.edit(room.chat.address, message_id, Content(shown.text))
 
 
 QUICK: dict[str, Step] = {
@@ -219,7 +242,8 @@ QUICK: dict[str, Step] = {
     "x": _stop,
     "o": _opt_out,
 }
-SLOW: dict[str, Callable[[Parts, Room, Press, Work], Awaitable[None]]] = {
+SLOW: dict[str, Callable[[Parts, Room, Press, PressEvent, Work], Awaitable[None]]] = {
+    "a": _allow_and_keep,
     "r": _reason,
     "n": _new_question,
     "t": _again,

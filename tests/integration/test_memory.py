@@ -138,7 +138,45 @@ async def test_without_consent_nothing_is_kept_and_the_person_is_asked(running: 
     await visitor.say("I am allergic to nuts", reply_to=reply["message_id"])
     told = await visitor.told("you haven't allowed memory")
     assert await running.rows("select 1 from memory_lines") == []
-    assert button(told, "Allow") == "s:memory:1"
+    assert button(told, "Allow").startswith("a:")
+
+
+async def test_who_then_allows_it_has_their_wish_kept_and_answered_for(
+    running: Road, visitor: Visitor, model: ModelServer
+) -> None:
+    model.reply_with(obedient)
+    await dislike(visitor)
+    await visitor.say(LINE)
+    asked = await visitor.offered("you haven't allowed memory", "Allow")
+    data = button(asked, "Allow")
+    await visitor.press(data, asked["message_id"])
+    offered = await visitor.offered("Did you mean like this?", "Like this")
+    assert (await visitor.about_me())["consents"]["memory"]["on"]
+    for _ in range(2):  # a client may send a button that is gone
+        await visitor.press(data, asked["message_id"])
+    await visitor.press(button(offered, "Like this"), offered["message_id"])
+    await visitor.told("This is now the example")
+    assert await running.rows("select text, state from memory_lines") == [{"text": LINE, "state": "active"}]
+    rules = [row["rule"] for row in await running.rows("select rule from ladder_decisions order by at")]
+    assert rules[:2] == ["no_memory_consent", "one_sentence_says_it"]
+    assert sum("Did you mean like this?" in i.get("plain", "") for i in await visitor.messages()) == 1
+
+
+async def test_nobody_allows_it_by_anothers_button(running: Road, visitor: Visitor) -> None:
+    await dislike(visitor)
+    await visitor.say(LINE)
+    asked = await visitor.offered("you haven't allowed memory", "Allow")
+    async with running.visitor() as other:
+        await other.press(button(asked, "Allow"))
+        await other.ask("Hello?")
+        assert not (await other.about_me())["consents"]["memory"]["on"]
+    assert await running.rows("select 1 from memory_lines") == []
+
+
+async def test_a_wrong_fact_is_thanked_for_with_the_reason_why_nothing_is_learnt(visitor: Visitor) -> None:
+    await dislike(visitor)
+    await visitor.say("That is wrong, Canberra is the capital")
+    await visitor.told("I can't check facts myself, so nothing is learnt from this")
 
 
 @pytest.mark.parametrize(("reason", "sentence"), [("once", "just this time"), ("topic", "a new topic")])

@@ -44,7 +44,7 @@ async def test_a_wrong_fact_stays_one_though_the_words_sound_like_a_style(runnin
     await visitor.allow("memory")
     await chosen(visitor, "Wrong fact")
     await visitor.say("You should always say Canberra")
-    await visitor.told("I won't learn anything from this")
+    await visitor.told("I can't check facts myself")
     assert await running.rows(KEPT) == []
     (said,) = await running.rows("select class, classified_by, confidence from feedback where text is not null")
     assert said == {"class": "wrong_fact", "classified_by": "person", "confidence": 1.0}

@@ -99,7 +99,10 @@ async def test_forget_asks_then_forgets_everything_and_gives_a_receipt_that_work
     assert [b.text for b in asked.buttons] == ["This chat", "What you learnt about me", "Everything", "Nothing"]
     ann.press(asked, "Nothing")
     await told(telegram_server, ann, "Nothing was forgotten")
-    ann.press(asked, "Everything")
+    await telegram_server.wait_for(lambda: not asked.buttons)
+    ann.say("/forget")
+    await telegram_server.wait_for(lambda: "Everything" in [b.text for b in ann.chat.buttons()])
+    ann.press(ann.chat.last, "Everything")
     receipt = await told(telegram_server, ann, "Your receipt: ")
     code = re.search(r"Your receipt: (\S+)", receipt.text)
     assert code
@@ -107,6 +110,32 @@ async def test_forget_asks_then_forgets_everything_and_gives_a_receipt_that_work
         assert await telegram.rows(f"select 1 from {table}") == [], table  # noqa: S608 - the names above
     async with aiohttp.ClientSession() as session, session.get(f"{telegram.url}/receipt?code={code[1]}") as page:
         assert page.status == 200
+
+
+@pytest.mark.parametrize("scope", ["This chat", "What you learnt about me", "Everything", "Nothing"])
+async def test_what_to_forget_is_asked_once_and_a_slip_later_forgets_nothing_more(
+    telegram: Road, telegram_server: TelegramServer, ann: User, scope: str
+) -> None:
+    await taught(telegram_server, ann)
+    ann.say("/forget")
+    asked = await told(telegram_server, ann, "What shall I forget?")
+    ann.press(asked, scope)
+    await told(telegram_server, ann, "Nothing was forgotten" if scope == "Nothing" else "Your receipt: ")
+    await telegram_server.wait_for(lambda: not asked.buttons)
+    assert asked.text.startswith("What shall I forget?")
+
+
+async def test_what_a_command_switched_the_switches_of_a_message_show(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    ann.say("/privacy")
+    asked = await told(telegram_server, ann, "Your choices now")
+    ann.say("/learn on")
+    await telegram_server.wait_for(lambda: "✅ Memory" in [b.text for b in asked.buttons])
+    ann.press(asked, "✅ Memory")
+    await telegram_server.wait_for(lambda: "⬜ Memory" in [b.text for b in asked.buttons])
+    allowed = {row["purpose"]: row["event"] for row in await telegram.rows(ALLOWED)}
+    assert allowed == {"memory": "withdrawn", "personal_training": "given"}
 
 
 async def test_export_sends_what_is_held_as_a_file(telegram: Road, telegram_server: TelegramServer, ann: User) -> None:

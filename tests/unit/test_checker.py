@@ -120,6 +120,7 @@ def test_json_round_trip() -> None:
         ),
         ("끝에 '화이팅!' 붙여줘", "비는 물. 화이팅!", "비는 물.", Rule("ends_with", "화이팅!")),
         ("감사합니다라고 끝내줘", "비는 물. 감사합니다", "비는 물.", Rule("ends_with", "감사합니다")),
+        ("감사합니다로 끝내줘", "비는 물. 감사합니다", "비는 물.", Rule("ends_with", "감사합니다")),
         ("mention 'umbrella'", "Take an umbrella.", "It rains.", Rule("contains", "umbrella")),
         ("don't say 'as an AI'", "It rains.", "As an AI, I...", Rule("not_contains", "as an AI")),
         ("'죄송합니다' 쓰지 마", "비가 와요.", "죄송합니다, 비가 와요.", Rule("not_contains", "죄송합니다")),
@@ -178,6 +179,19 @@ def test_a_length_without_a_number_comes_from_the_examples(hint: str) -> None:
 )
 def test_what_words_or_examples_do_not_decide_has_no_checker(hint: str, good: str, bad: str) -> None:
     assert derive(hint, [good], [bad]) is None
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        "Always end with a proverb about patience",
+        "start with the answer",
+        "end with one more idea",
+        "항상 속담으로 마무리해 주세요",
+    ],
+)
+def test_what_is_named_is_not_taken_for_the_words_themselves(hint: str) -> None:
+    assert derive(hint) is None
 
 
 def test_several_rules_in_one_sentence() -> None:

@@ -91,10 +91,14 @@ _BARE_END = re.compile(
     r"\b(?:end|finish|close|sign off|conclude)(?:s|ing)?\b.*?\bwith\s+(?:the words?\s+|the phrase\s+)?(?P<q>\S.*)$",
     re.IGNORECASE,
 )
+# What is said word for word; 로 alone also stands after what is only named (속담으로), so a sentence must end before it.
+_SAID = r"(?:이라고|라고|(?<=[다요죠!])(?:으로|로))"
 _BARE_KOREAN = (
-    ("starts_with", re.compile(r"(?P<q>\S+?)(?:이라고|라고|으로|로)\s*(?:말을\s*)?시작")),
-    ("ends_with", re.compile(r"(?P<q>\S+?)(?:이라고|라고|으로|로)\s*(?:끝|마무리|맺)")),
+    ("starts_with", re.compile(rf"(?P<q>\S+?){_SAID}\s*(?:말을\s*)?시작")),
+    ("ends_with", re.compile(rf"(?P<q>\S+?){_SAID}\s*(?:끝|마무리|맺)")),
 )
+# "with a proverb" names what is wanted, not the words themselves.
+_DESCRIBED = re.compile(r"(?:an?|the|some|any|one|two|three|your|my|another|something)\b", re.IGNORECASE)
 _QUESTION_END = re.compile(
     r"(?:end|finish|close)\w*\b.*\bwith an? (?:\w+ )?question|질문으로\s*(?:끝|마무리|맺)", re.IGNORECASE
 )
@@ -163,7 +167,8 @@ def _bare_rules(hint: str) -> Iterator[Rule]:
     patterns: list[tuple[TextKind, re.Pattern[str]]] = [("starts_with", _BARE_START), ("ends_with", _BARE_END)]
     patterns += [("starts_with", _BARE_KOREAN[0][1]), ("ends_with", _BARE_KOREAN[1][1])]
     for kind, pattern in patterns:
-        if (match := pattern.search(hint)) and any(c.isalnum() for c in match["q"]):
+        match = pattern.search(hint)
+        if match and any(c.isalnum() for c in match["q"]) and not _DESCRIBED.match(match["q"]):
             phrase = match["q"].strip()
             yield Rule(kind, phrase[:MAX_TEXT])
             if phrase.endswith(".") and any(c.isalnum() for c in phrase[:-1]):

@@ -62,7 +62,7 @@ class User:
             message = "a client sends 1 to 4096 characters; use say_long for more"
             raise ValueError(message)
         fields = dict(extra or {}) | _quoted(reply_to, quote)
-        return self._send(chat, body=body, reply_to=reply_to, extra=fields, thread=thread)
+        return self.send(chat, body=body, reply_to=reply_to, extra=fields, thread=thread)
 
     def say_long(self, text: str, chat: Chat | None = None) -> list[Message]:
         """Write as much as wanted; the client cuts it into messages of 4096 characters."""
@@ -72,7 +72,8 @@ class User:
         """Open the bot, perhaps by a deep link."""
         return self.say(f"/start {payload}".strip())
 
-    def _send(self, chat: Chat | None, thread: int = 0, **parts: object) -> Message:
+    def send(self, chat: Chat | None = None, thread: int = 0, **parts: object) -> Message:
+        """Send a message of any kind: `body`, `caption`, and in `extra` the fields that a Message has for what it is."""
         place = chat or self.chat
         if place is self.chat:
             self._reach_out()
@@ -113,13 +114,13 @@ class User:
         number = self.world.number("files")
         size: JSON = {"file_id": f"photo-{number}", "file_unique_id": f"p{number}", "width": 90, "height": 90}
         extra: JSON = {"photo": [size]} | ({"media_group_id": album} if album else {})
-        return self._send(chat, caption=typed(caption) if caption else None, extra=extra)
+        return self.send(chat, caption=typed(caption) if caption else None, extra=extra)
 
     def send_voice(self, seconds: int = 3, chat: Chat | None = None) -> Message:
         """A voice note."""
         number = self.world.number("files")
         voice = {"file_id": f"voice-{number}", "file_unique_id": f"v{number}", "duration": seconds}
-        return self._send(chat, extra={"voice": voice})
+        return self.send(chat, extra={"voice": voice})
 
     def forward(self, text: str, origin: JSON, chat: Chat | None = None) -> Message:
         """Forward somebody's words; `origin` is a MessageOrigin without its date."""
@@ -186,11 +187,15 @@ class User:
         membership(self.world, self.chat, self.card, old, new)
 
     def menu(self, scope: str = "default") -> list[str]:
-        """The commands that this person's client offers."""
+        """The names of the commands that this person's client offers."""
+        return [item["command"] for item in self.offered(scope)]
+
+    def offered(self, scope: str = "default") -> list[JSON]:
+        """The commands that this person's client offers, with their descriptions."""
         language = str(self.card.get("language_code", ""))[:2]
         for key in ((scope, language), (scope, ""), ("default", language), ("default", "")):
             if key in self.world.commands:
-                return [item["command"] for item in self.world.commands[key]]
+                return self.world.commands[key]
         return []
 
 
