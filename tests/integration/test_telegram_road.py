@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.gateway.telegram import MENU
+from bots.telegram.part import MENU
 from app.services.forget import forget_person
 from app.services.housekeeping import clean
 from app.store import Store
