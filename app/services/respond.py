@@ -25,6 +25,7 @@ from app.ports import Channel, Push, SingleCallback
 from app.services.intake import Intake
 from app.services.lanes import LaneRunner
 from app.store import Store, inbox, outbox, responses
+from app.store.engine import to_its_end
 from app.telemetry import PARTS, UPDATES, Log
 from bots.base import RawUpdate
 
@@ -58,6 +59,15 @@ class _Message:
 
     content: Content
     rows: tuple[outbox.Due, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was taken, or given `before` to the request that this one repeats; `more`: not everything is there yet."""
+
+    taken: responses.Taken
+    before: Sequence[Content]
+    more: bool
 
 
 class Responder:
@@ -113,42 +123,51 @@ class BotReplies:
             reach("respond:given")
         except (ConnectionError, TimeoutError, DeliveryError) as error:
             log.warning("respond:answer:not_taken", channel=self._channel, kind=type(error).__name__)
-            await self._give_back(rows)
+            await to_its_end(self._give_back(rows))
         except BaseException:
-            await self._give_back(rows)
+            await to_its_end(self._give_back(rows))
             raise
         else:
-            await self._receipt(rows, ticket)
+            # Whoever has read the answer may hang up at once.
+            await to_its_end(self._receipt(rows, ticket))
 
     async def _messages(
         self, ticket: Ticket, chat: ChatAddress, channel: Channel, language: str | None
     ) -> Sequence[_Message]:
-        before = await self._given(ticket, chat)
-        if before:
-            return [] if isinstance(channel.capabilities.reply_mode, SingleCallback) else before
-        taken, open_ = await self._ready(ticket, chat, ticket.since + _patience(channel))
-        messages = [_Message(row.content, (row,)) for row in taken.rows if row.provider_message_id is None]
-        if open_ or taken.held:
-            later = say(taken.language or language or self._shared.language, "reply_later")
+        found = await self._ready(ticket, chat, ticket.since + _patience(channel))
+        mode = channel.capabilities.reply_mode
+        if found.before and isinstance(mode, SingleCallback):
+            return []  # the address that came with the request was used for that
+        messages = [_Message(content) for content in found.before]
+        messages += [_Message(row.content, (row,)) for row in found.taken.rows if row.provider_message_id is None]
+        if found.more:
+            later = say(found.taken.language or language or self._shared.language, "reply_later")
             messages.append(_Message(Content(later)))
-        if isinstance(mode := channel.capabilities.reply_mode, SingleCallback):
+        if isinstance(mode, SingleCallback):
             messages = _joined(messages, channel, mode.uses)
-        await self._settle(taken.rows, messages, ticket)
+        await self._settle(found.taken.rows, messages, ticket)
         return messages
 
-    async def _ready(self, ticket: Ticket, chat: ChatAddress, until: float) -> tuple[responses.Taken, bool]:
-        """Return what is due once an update was handled, or the time is up; and whether the update is still open."""
+    async def _ready(self, ticket: Ticket, chat: ChatAddress, until: float) -> _Found:
+        """Return what there is once an update was handled, or the time is up."""
         with self._shared.lanes.watch(ticket.inbox_id or 0) as left:
             while True:
                 left.clear()
                 late = time.monotonic() >= until
-                open_ = await self._is_open(ticket)
-                if late or not open_:
-                    taken = await self._take(chat)
-                    if late or not taken.held:
-                        return taken, open_
+                found = await self._look(ticket, chat, late=late)
+                if late or found.before or not found.more:
+                    return found
                 with suppress(TimeoutError):
                     await asyncio.wait_for(left.wait(), min(LOOK_S, max(until - time.monotonic(), 0.0)))
+
+    async def _look(self, ticket: Ticket, chat: ChatAddress, *, late: bool) -> _Found:
+        open_ = await self._is_open(ticket)
+        if before := await self._given(ticket, chat):
+            return _Found(responses.Taken(), before, more=open_)
+        taken = await self._take(chat) if late or not open_ else responses.Taken()
+        if not taken.rows and (before := await self._given(ticket, chat)):
+            return _Found(taken, before, more=open_)  # whoever answers the same request got there in between
+        return _Found(taken, (), more=open_ or taken.held)
 
     async def _is_open(self, ticket: Ticket) -> bool:
         async with self._store.single() as tx:
@@ -162,11 +181,11 @@ class BotReplies:
         reach("respond:taken")
         return taken
 
-    async def _given(self, ticket: Ticket, chat: ChatAddress) -> Sequence[_Message]:
+    async def _given(self, ticket: Ticket, chat: ChatAddress) -> Sequence[Content]:
         if ticket.new:
             return ()
         async with self._store.single() as tx:
-            return [_Message(content) for content in await responses.given(tx, self._bot_id, chat, ticket.key)]
+            return await responses.given(tx, self._bot_id, chat, ticket.key)
 
     async def _settle(self, rows: Sequence[outbox.Due], messages: Sequence[_Message], ticket: Ticket) -> None:
         """Record what needs no message, as changed choices under one that was shown; give back what found no room."""

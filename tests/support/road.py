@@ -5,7 +5,7 @@ import contextlib
 import json
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
@@ -175,7 +175,9 @@ def channels(settings: Mapping[str, object]) -> list[Installed]:
 
 
 @contextlib.asynccontextmanager
-async def road(database_url: str, model_url: str, **settings: object) -> AsyncIterator[Road]:
+async def road(
+    database_url: str, model_url: str, more: Sequence[Installed] = (), **settings: object
+) -> AsyncIterator[Road]:
     """Run a gateway on a database and a model server until the block ends; a channel is on where its settings are given."""
     settings.setdefault("model_wait_s", 0.0)  # a test says so where a message shall wait for a model server
     configured = Settings(
@@ -186,7 +188,7 @@ async def road(database_url: str, model_url: str, **settings: object) -> AsyncIt
         mentee_secret=SECRET,
         **settings,
     )
-    gateway = await build(configured, channels(settings))
+    gateway = await build(configured, [*channels(settings), *more])
     server = TestServer(gateway.app, host="127.0.0.1", handler_cancellation=False)
     await server.start_server()
     await gateway.start()
