@@ -195,6 +195,25 @@ async def test_what_is_forged_is_refused_and_what_cannot_be_read_is_set_aside(ga
             await asyncio.sleep(0.05)
 
 
+async def test_forgetting_leaves_a_receipt_and_nothing_else(gateway: Road, parrot: Parrot) -> None:
+    await parrot.say("ann", "planted words")
+    await parrot.say("ann", "/forget")
+    offered = next(text for text in reversed(parrot.shown["ann"]) if "/1" in text)
+    choice = next(
+        line.split()[0] for line in offered.splitlines() if line.startswith("/") and "everything" in line.lower()
+    )
+    await parrot.say("ann", choice)
+    if not any("receipt" in text for text in parrot.shown["ann"]):
+        await parrot.say("ann", "/1")  # it asks once more
+    assert any("Your receipt" in text for text in parrot.shown["ann"]), parrot.shown["ann"]
+    await settled(gateway)
+    held = await gateway.rows(
+        "select cast(o as text) as t from outbox o union all select cast(t as text) from turns t"
+        " union all select encode(body, 'escape') from inbox where body is not null"
+    )
+    assert not [row for row in held if "planted" in (row["t"] or "")]
+
+
 async def test_another_gateway_may_write_the_reply(
     installed: None, database_url: str, model: ModelServer, gateway: Road, parrot: Parrot
 ) -> None:

@@ -7,7 +7,8 @@ import pytest
 from app import config
 from app.config import ChannelSettings, Settings
 from app.domain.consent import EVERY_PURPOSE, NEVER_SHARED, UNSTATED
-from app.errors import ConfigError
+from app.embedded.run import _check_channels
+from app.errors import ConfigError, PartError
 from app.gateway import channels
 from bots.package import ChannelPackage
 from bots.telegram.package import PACKAGE as TELEGRAM
@@ -168,3 +169,11 @@ def test_a_package_that_cannot_be_used_ends_the_start_with_its_name(
     brought.append(point(what))
     with pytest.raises(ConfigError, match=words):
         channels.find()
+
+
+def test_what_the_gateway_would_refuse_is_known_before_anything_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WHATSAPP_FROM", "whatsapp:+15550100123")
+    with pytest.raises(PartError, match="WhatsApp also needs TWILIO_ACCOUNT_SID"):
+        _check_channels()
+    monkeypatch.delenv("WHATSAPP_FROM")
+    _check_channels()
