@@ -60,7 +60,8 @@ class Capabilities:
     """What a channel can do; the dialogue adapts to it.
 
     `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
-    edits while a reply streams (None: the reply is shown when it is finished). `words`: where there is no menu, some words
+    edits while a reply streams (None: the reply is shown when it is finished). `formatting`: Markdown is shown as formats; else
+    it arrives without its marks. `words`: where there is no menu, some words
     by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first time becomes known by it; else
     they arrive by another way, and a sender whom nobody knows was forgotten. `reply_mode`: when the platform takes messages.
     """
@@ -70,6 +71,7 @@ class Capabilities:
     reactions: bool = False
     typing: bool = False
     files: bool = False
+    formatting: bool = True
     words: bool = False
     newcomers: bool = True
     max_units: int = 4096

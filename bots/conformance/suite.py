@@ -190,6 +190,18 @@ class ChannelConformance:
         assert rig.shown() in (None, ["after" if channel.capabilities.edits else "before"])
 
     @pytest.mark.asyncio
+    async def test_formats_show_if_they_are_claimed(self, rig: Rig) -> None:
+        self._only_written_to(rig)
+        if not rig.part.channel.capabilities.formatting:
+            pytest.skip("this channel shows plain text")
+        await rig.part.channel.send(rig.chat(), Content("**bold** and [tea](https://example.org/)"))
+        shown = rig.shown()
+        if shown is not None:
+            assert "bold" in shown[-1]
+            assert "**" not in shown[-1]
+            assert "](" not in shown[-1]
+
+    @pytest.mark.asyncio
     async def test_buttons_show_if_they_are_claimed(self, rig: Rig) -> None:
         self._only_written_to(rig)
         await rig.part.channel.send(rig.chat(), Content("well?", ((Button("Yes", "k:x:1"), Button("No", "k:x:0")),)))

@@ -69,7 +69,9 @@ class ParrotChannel(AnsweringChannel):
     """What the dialogue speaks through: plain text, no buttons, no edits, replies in the answer to a post."""
 
     name = "parrot"
-    capabilities = Capabilities(buttons=False, edits=False, max_units=MAX_CHARS, reply_mode=InResponse(5.0))
+    capabilities = Capabilities(
+        buttons=False, edits=False, formatting=False, max_units=MAX_CHARS, reply_mode=InResponse(5.0)
+    )
 
     def parse(self, body: bytes) -> Sequence[AnyEvent]:
         return [parse(body)]

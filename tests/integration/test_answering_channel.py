@@ -73,6 +73,7 @@ async def test_the_reply_is_in_the_answer(gateway: Road) -> None:
     first = await platform.say("ann", "What is tea?")
     assert "You said: What is tea?" in first[-1]
     assert any("/1 ⬜" in text for text in first), first  # choices are numbered lines
+    assert not any("**" in text for text in first)  # and marks that nobody would see as formats are gone
     assert await platform.say("ann", "And coffee?") == ["You said: And coffee?"]
     assert await turns(gateway) == [("What is tea?", "done"), ("And coffee?", "done")]
     await settled(gateway)  # the receipt is written once the answer was
