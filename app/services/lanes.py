@@ -151,6 +151,10 @@ class LaneRunner:
         self._running[task] = work
         task.add_done_callback(self._ended)
 
+    def handles(self, inbox_id: int) -> bool:
+        """Whether an update is being handled in this process."""
+        return any(work.claimed.id == inbox_id for work in self._running.values())
+
     @contextmanager
     def watch(self, inbox_id: int) -> Iterator[asyncio.Event]:
         """Yield an event that is set whenever this process leaves an update, ended or put back."""

@@ -30,7 +30,8 @@ from app.telemetry import PARTS, UPDATES, Log
 from bots.base import RawUpdate
 
 log = Log(__name__)
-LOOK_S = 0.2
+# Who handles an update here says when it is left; elsewhere it is looked for.
+LOOK_S, LOOK_HERE_S = 0.2, 1.0
 # Of the time that a platform gives, so much is for the way there and back.
 ANSWER_S, CALL_S = 0.5, 5.0
 # Shorter than the lease: who still gives when it ends would be joined by a second.
@@ -157,8 +158,10 @@ class BotReplies:
                 found = await self._look(ticket, chat, late=late)
                 if late or found.before or not found.more:
                     return found
+                here = ticket.inbox_id is not None and self._shared.lanes.handles(ticket.inbox_id)
+                pause = min(LOOK_HERE_S if here else LOOK_S, max(until - time.monotonic(), 0.0))
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(left.wait(), min(LOOK_S, max(until - time.monotonic(), 0.0)))
+                    await asyncio.wait_for(left.wait(), pause)
 
     async def _look(self, ticket: Ticket, chat: ChatAddress, *, late: bool) -> _Found:
         open_ = await self._is_open(ticket)
