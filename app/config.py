@@ -1,14 +1,14 @@
 """Settings: read from the environment and `.env`, validated once at start, free of torch.
 
-Owns every name in `.env.example`. A bad value or combination raises `ConfigError` with a sentence that says
-what to set; values of secrets are never printed.
+Owns what is the house's; what belongs to one channel is in its package (`ChannelSettings`). A bad value or combination
+raises `ConfigError` with a sentence that says what to set; values of secrets are never printed.
 """
 
 import re
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, TypeVar
 
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -18,10 +18,7 @@ from app.errors import ConfigError
 Network = IPv4Network | IPv6Network
 LADDER_PREFIX = "LADDER_"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_TELEGRAM_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
-_ACCOUNT_SID = re.compile(r"AC[0-9a-fA-F]{32}")
-_ALLOWED = re.compile(r"telegram:[0-9]+|whatsapp:\+?[A-Za-z0-9.]+")
-_WHATSAPP_ADDRESS = re.compile(r"whatsapp:\+[1-9][0-9]{6,14}")
+_ALLOWED = re.compile(r"[a-z][a-z0-9_-]*:\S+")
 
 
 class LadderSettings(BaseSettings):
@@ -76,16 +73,6 @@ class Settings(BaseSettings):
     judge_api_key: SecretStr | None = None
 
     metrics_token: SecretStr | None = Field(None, description="lets other machines read /metrics, as a bearer token")
-    telegram_bot_token: SecretStr | None = None
-    telegram_base_url: str = "https://api.telegram.org/bot"
-    telegram_mode: Literal["polling", "webhook"] = "polling"
-    telegram_webhook_secret: SecretStr | None = None
-
-    twilio_account_sid: str | None = None
-    twilio_auth_token: SecretStr | None = None
-    twilio_base_url: str | None = Field(None, description="only for a server that speaks Twilio's API in its place")
-    whatsapp_from: str | None = Field(None, description="the bot's own sender, whatsapp:+<number>")
-    whatsapp_business_purpose: str | None = Field(None, description="what the bot does for which business")
 
     raw_body_days: int = Field(3, ge=1, description="days that raw updates are kept")
     model_wait_s: float = Field(
@@ -105,10 +92,8 @@ class Settings(BaseSettings):
     answer_within_minutes: int = Field(
         60, ge=1, description="an older message is answered only if it is the newest of its chat"
     )
-    private_bots: bool = Field(False, description="Telegram and WhatsApp answer only who is allowed or was invited")
-    allowed_people: str | None = Field(
-        None, description="who needs no invitation: telegram:<id>, whatsapp:+<number>, by commas"
-    )
+    private_bots: bool = Field(False, description="bots on platforms answer only who is allowed or was invited")
+    allowed_people: str | None = Field(None, description="who needs no invitation: <channel>:<id>, by commas")
     quota_replies_per_minute: int = Field(
         30, ge=0, description="replies a person may ask for within a minute; 0: no limit"
     )
@@ -140,17 +125,9 @@ class Settings(BaseSettings):
     @classmethod
     def _each_with_its_channel(cls, listed: str | None) -> str | None:
         if not all(_ALLOWED.fullmatch(one) for one in _listed(listed)):
-            message = "name each as telegram:<id> or whatsapp:+<number>, separated by commas"
+            message = "name each as <channel>:<id>, as in telegram:12345, separated by commas"
             raise ValueError(message)
         return listed
-
-    @field_validator("telegram_bot_token")
-    @classmethod
-    def _whole_token(cls, token: SecretStr | None) -> SecretStr | None:
-        if token and not _TELEGRAM_TOKEN.fullmatch(token.get_secret_value()):
-            message = "a token is <number>:<letters and digits>, as @BotFather gave it"
-            raise ValueError(message)
-        return token
 
     @model_validator(mode="after")
     def _combinations(self) -> Self:
@@ -161,46 +138,10 @@ class Settings(BaseSettings):
             # Chats ask one server: adapters on others would answer nobody, and be forgotten by half.
             message = "VLLM_BASE_URL names several model servers; name the one that serves chats and adapters"
             raise ValueError(message)
-        if self.telegram_mode == "webhook" and not (self.public_url and self.telegram_webhook_secret):
-            message = "TELEGRAM_MODE=webhook needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET"
-            raise ValueError(message)
-        if self.telegram_webhook_secret and len(self.telegram_webhook_secret.get_secret_value()) < 16:  # noqa: PLR2004
-            message = "TELEGRAM_WEBHOOK_SECRET needs at least 16 characters"
-            raise ValueError(message)
         if self.mentee_secret and len(self.mentee_secret.get_secret_value()) < 32:  # noqa: PLR2004
             message = "MENTEE_SECRET needs at least 32 characters"
             raise ValueError(message)
         return self
-
-    @model_validator(mode="after")
-    def _whatsapp_whole(self) -> Self:
-        """WhatsApp is off, or set up whole: half of it would lose messages without a word."""
-        needed = {
-            "TWILIO_ACCOUNT_SID": self.twilio_account_sid,
-            "TWILIO_AUTH_TOKEN": self.twilio_auth_token and self.twilio_auth_token.get_secret_value(),
-            "WHATSAPP_FROM": self.whatsapp_from,
-            "WHATSAPP_BUSINESS_PURPOSE": (self.whatsapp_business_purpose or "").strip(),
-        }
-        missing = [name for name, value in needed.items() if not value]
-        if len(missing) == len(needed):
-            return self
-        if not (self.public_url or "").startswith("https://"):
-            missing.append("PUBLIC_URL (https://...)")
-        if missing:
-            message = f"WhatsApp also needs {', '.join(missing)}; docs/whatsapp.md explains each"
-            raise ValueError(message)
-        if not _ACCOUNT_SID.fullmatch(self.twilio_account_sid or ""):
-            message = "TWILIO_ACCOUNT_SID is AC and 32 hexadecimal digits, as Twilio's console shows it"
-            raise ValueError(message)
-        if not _WHATSAPP_ADDRESS.fullmatch(self.whatsapp_from or ""):
-            message = "WHATSAPP_FROM is whatsapp:+ and the number with its country code, without spaces"
-            raise ValueError(message)
-        return self
-
-    @property
-    def whatsapp(self) -> bool:
-        """Whether WhatsApp is switched on; then everything that it needs is set."""
-        return self.whatsapp_from is not None
 
     @property
     def allowed(self) -> frozenset[str]:
@@ -223,6 +164,28 @@ class Settings(BaseSettings):
         return (self.public_url or f"http://127.0.0.1:{self.mentee_port}").rstrip("/")
 
 
+class ChannelSettings(BaseSettings):
+    """What a channel package lets an operator set: each field is one variable of the environment and of `.env`.
+
+    A package's field names begin with its own name, or with that of the service behind it: they share one file with the
+    house's settings and with other packages'.
+    """
+
+    model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore")
+
+    @property
+    def on(self) -> bool:
+        """Whether the channel is switched on; then everything that it needs is set."""
+        raise NotImplementedError
+
+    def lacking(self, house: Settings) -> str | None:  # noqa: ARG002 - for packages that look
+        """Return the sentence that says what of the house's settings the channel needs as well; None where nothing lacks."""
+        return None
+
+
+S = TypeVar("S", bound=BaseSettings)
+
+
 def _listed(names: str | None) -> tuple[str, ...]:
     return tuple(one.strip() for one in (names or "").split(",") if one.strip())
 
@@ -243,14 +206,24 @@ def load() -> Settings:
 
 
 def _read() -> Settings:
+    return read(Settings)
+
+
+def read(kind: type[S]) -> S:
+    """Return settings of a kind from the environment and `.env`.
+
+    Raises:
+        ConfigError: a value is missing, malformed or contradicts another.
+    """
     try:
-        return Settings()
+        return kind()
     except ValidationError as error:
-        prefix = LADDER_PREFIX if error.title == LadderSettings.__name__ else ""
+        nested = error.title == LadderSettings.__name__
+        prefix = LADDER_PREFIX if nested else kind.model_config.get("env_prefix", "")
         raise ConfigError("; ".join(_sentence(prefix, e["loc"], e["msg"]) for e in error.errors())) from error
 
 
 def _sentence(prefix: str, loc: tuple[int | str, ...], message: str) -> str:
-    name = prefix + "_".join(str(part) for part in loc).upper()
+    name = (prefix + "_".join(str(part) for part in loc)).upper() if loc else ""
     text = message.removeprefix("Value error, ")
     return f"{name}: {text}" if name else text

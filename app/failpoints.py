@@ -15,6 +15,8 @@ Point = Literal[
     "converse:stored",
     "press:stored",
     "deliver:sent",
+    "respond:taken",
+    "respond:given",
     "folder:filled",
     "train:placed",
 ]

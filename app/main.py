@@ -1,7 +1,7 @@
 """The gateway process: `python -m app.main`. Puts the parts together, runs them, and stops them in order.
 
-    web, telegram, whatsapp ─► intake ─► lanes ─► dialogue ─► converse ─► deliver ─► channels
-                                                        └► jobs ─► relay ─► broker
+    channels ─► intake ─► lanes ─► dialogue ─► converse ─► deliver ─► channels
+                                                      └► jobs ─► relay ─► broker
 
 Composition root: imports everything, nobody imports it. Starts without torch.
 """
@@ -13,9 +13,9 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 import psutil
@@ -27,15 +27,16 @@ from app.admin.application import create_admin_app
 from app.clients.judge import JudgeClient
 from app.clients.vllm import VllmClient
 from app.config import Settings
-from app.domain.messages import LANGUAGES
-from app.domain.messages import text as say
+from app.domain.consent import DataUse
 from app.domain.profiles import profile
 from app.errors import ConfigError, MenteeError
+from app.gateway import channels as packages
 from app.gateway.base import served_base
+from app.gateway.channels import Installed
 from app.gateway.health import GatewayParts
 from app.gateway.learning import Acts, learning_of, live_release
-from app.gateway.telegram import TelegramPart, telegram_part
-from app.ports import Channel
+from app.gateway.parts import Shared, build_channels
+from app.ports import Channel, Push
 from app.services.converse import Converse
 from app.services.deliver import Deliverer
 from app.services.housekeeping import keep_house
@@ -43,9 +44,10 @@ from app.services.intake import Intake
 from app.services.judging import Judge
 from app.services.lanes import LaneRunner
 from app.services.remember import Rewriter
+from app.services.respond import Responder
 from app.services.stops import Stops
 from app.services.stream import Streams
-from app.store import StatementPool, Store, people
+from app.store import StatementPool, Store
 from app.store.owners import release_dead
 from app.telemetry import Log
 from app.web.export import add_export_route
@@ -54,11 +56,9 @@ from app.web.metrics import add_metrics_route
 from app.web.middleware import install
 from app.web.receipt import add_receipt_route
 from app.worker import relay
-from bots.dialogue import Dialogue, Parts
-from bots.web import create_web_chat
-
-if TYPE_CHECKING:
-    from app.gateway.whatsapp import WhatsAppPart
+from bots.dialogue import Dialogue
+from bots.dialogue import Parts as DialogueParts
+from bots.package import Part
 
 log = Log(__name__)
 # Few, so that a crowd's messages wait for a turn at the database and not all at once for a turn in this process.
@@ -80,12 +80,16 @@ class Gateway:
     lanes: LaneRunner
     deliverer: Deliverer
     loops: Sequence[Coroutine[Any, Any, None]]
-    telegram: TelegramPart | None
-    whatsapp: "WhatsAppPart | None"
+    channels: Mapping[str, Part | None]
     closing: Sequence[Coroutine[Any, Any, None]]
     started: Started
     running: list[asyncio.Task[None]] = field(default_factory=list)
-    receiving: asyncio.Task[None] | None = None
+    receiving: list[asyncio.Task[None]] = field(default_factory=list)
+
+    @property
+    def parts(self) -> Sequence[Part]:
+        """The channels that are switched on."""
+        return [part for part in self.channels.values() if part]
 
     async def start(self) -> None:
         """Give back what dead processes of this host hold; run the loops."""
@@ -93,12 +97,10 @@ class Gateway:
             await release_dead(tx, socket.gethostname(), psutil.pid_exists)
         loops = [self.lanes.run(), self.deliverer.run(), *self.loops]
         self.running = [asyncio.create_task(loop) for loop in loops]
-        if self.telegram:
-            self.receiving = asyncio.create_task(self.telegram.run())
-            self.running.append(self.receiving)
-        if self.whatsapp:
-            self.whatsapp.start()
-            self.running.append(asyncio.create_task(self.whatsapp.run()))
+        for part in self.parts:
+            await part.start()
+        self.receiving = [asyncio.create_task(part.run()) for part in self.parts]
+        self.running += self.receiving
         self.started.complete()
 
     async def until_broken(self, stop: asyncio.Event) -> BaseException | None:
@@ -119,94 +121,91 @@ class Gateway:
 
     async def stop(self) -> None:
         """Stop in the order of the road: nothing more comes in, what runs ends, what is due goes out."""
-        if self.receiving:
-            self.receiving.cancel()
-            await asyncio.wait([self.receiving])
+        for task in self.receiving:
+            task.cancel()
+        await asyncio.gather(*self.receiving, return_exceptions=True)
         await self.lanes.stop()
         await self.deliverer.stop()
-        if self.telegram:
-            await self.telegram.close()
+        for part in self.parts:
+            await part.close()
         for task in self.running:
             task.cancel()
         await asyncio.gather(*self.running, return_exceptions=True)
-        if self.whatsapp:
-            await self.whatsapp.close()
         for close in self.closing:
             await close
 
 
-async def build(settings: Settings) -> Gateway:
-    """Put a gateway together.
+async def build(settings: Settings, given: Sequence[Installed] | None = None) -> Gateway:
+    """Put a gateway together, with the `given` channels or else with whatever is installed.
 
     Raises:
         ConfigError: a setting is missing; the sentence says which.
     """
+    installed = packages.read(packages.find(), settings) if given is None else packages.checked(given, settings)
     store = Store(_database_url(settings), pool_size=CONNECTIONS)
     secret = _secret(settings)
     # The random part keeps apart what containers would call the same: one host name, process 1.
     owner = f"{socket.gethostname()}:{secrets.token_hex(4)}:{os.getpid()}"
     due = asyncio.Event()
     streams = Streams()
-    channels: dict[UUID, Channel] = {}
-
     model = _model(settings)
     judge = _judge_client(settings)
     acts = Acts(store, settings)
     stops = Stops(store)
     base = served_base(profile(settings.model), settings.model_dir)
     converse = Converse(store, model, base, streams, stops, settings, learning_of(settings), due)
-    dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, acts, converse, due), channels)
+    channels: dict[UUID, Channel] = {}
+    dialogue = Dialogue(
+        _dialogue_parts(store, settings, model, judge, acts, converse, due, packages.data_use(installed)), channels
+    )
     lanes = LaneRunner(store, dialogue.handle, owner)
     intake_pool = StatementPool(_database_url(settings), size=INTAKE_CONNECTIONS)
     page_pool = StatementPool(_database_url(settings), size=PAGE_CONNECTIONS)
     intake = Intake(intake_pool, secret, lanes)
 
-    web_bot = await _bot(store, settings, "web", "web", "Mentee")
-    chat_app, channels[web_bot] = create_web_chat(store, page_pool, streams, intake.door(web_bot, "web"), settings)
-    telegram = await _telegram(store, settings, intake, owner)
-    whatsapp = await _whatsapp(store, settings, intake)
-    channels.update({part.bot_id: part.channel for part in (telegram, whatsapp) if part})
+    responder = Responder(store, intake, lanes, owner, settings.language)
+    shared = Shared(settings, store, page_pool, streams, intake, responder, owner)
+    built = await build_channels(installed, shared)
+    channels.update(built.by_bot)
 
     wake = relay(store)
-    parts = GatewayParts(store, model, wake, telegram, whatsapp)
+    parts = GatewayParts(store, model, wake, built.parts)
     started = Started()
-    app = _application(
-        settings, store, parts, started, chat_app, create_admin_app(store, acts, parts, settings), telegram
-    )
-    for path, handler in whatsapp.routes.items() if whatsapp else ():
-        app.router.add_post(path, handler)
+    app = _application(settings, store, parts, started, create_admin_app(store, acts, parts, settings))
+    _add_routes(app, built.parts.values())
     opened = (model, judge, intake_pool, page_pool, store)
     return Gateway(
         app=app,
         store=store,
         lanes=lanes,
-        deliverer=Deliverer(store, channels, owner, due),
+        deliverer=Deliverer(store, _written_to(channels), owner, due),
         loops=(wake.run(), stops.run(), keep_house(store, settings)),
-        telegram=telegram,
-        whatsapp=whatsapp,
+        channels=built.parts,
         closing=[one.close() for one in opened if one],
         started=started,
     )
 
 
-async def _telegram(store: Store, settings: Settings, intake: Intake, owner: str) -> TelegramPart | None:
-    if settings.telegram_bot_token is None:
-        return None
-    number = settings.telegram_bot_token.get_secret_value().partition(":")[0]
-    bot_id = await _bot(store, settings, "telegram", number, "Mentee")
-    return telegram_part(store, settings, intake, bot_id, owner)
+def _written_to(channels: Mapping[UUID, Channel]) -> Mapping[UUID, Channel]:
+    """Return the channels that can be written to at any time; the others ask for what is due."""
+    return {bot: channel for bot, channel in channels.items() if isinstance(channel.capabilities.reply_mode, Push)}
 
 
-async def _whatsapp(store: Store, settings: Settings, intake: Intake) -> "WhatsAppPart | None":
-    if settings.whatsapp_from is None:
-        return None
-    from app.gateway.whatsapp import WhatsAppPart  # noqa: PLC0415 - 40 MB that nobody else should pay
+def _add_routes(app: web.Application, parts: Iterable[Part | None]) -> None:
+    """Add what channels are asked under.
 
-    number = settings.whatsapp_from.partition("+")[2]
-    bot_id = await _bot(store, settings, "whatsapp", number, "Mentee")
-    async with store.begin() as tx:
-        born = await people.bot_born(tx, bot_id)
-    return WhatsAppPart(settings, intake, bot_id, born)
+    Raises:
+        ConfigError: two of them claim the same path.
+    """
+    claimed: set[str] = set()
+    for path, target in ((path, target) for part in parts if part for path, target in part.routes.items()):
+        if path in claimed:
+            raise ConfigError(f"two channel packages claim the path {path}; uninstall one")
+        claimed.add(path)
+        if isinstance(target, web.Application):
+            app.add_subapp(path, target)
+        else:
+            app.router.add_post(path, target)
 
 
 def _dialogue_parts(
@@ -217,9 +216,10 @@ def _dialogue_parts(
     acts: Acts,
     converse: Converse,
     due: asyncio.Event,
-) -> Parts:
+    data_use: Mapping[str, DataUse],
+) -> DialogueParts:
     chosen = profile(settings.model)
-    return Parts(
+    return DialogueParts(
         store=store,
         settings=settings,
         converse=converse,
@@ -229,6 +229,7 @@ def _dialogue_parts(
         live_release=live_release,
         due=due,
         small_model=chosen.parameters < SMALL_MODEL_PARAMETERS,
+        data_use=data_use,
     )
 
 
@@ -237,9 +238,7 @@ def _application(
     store: Store,
     parts: GatewayParts,
     started: Started,
-    chat: web.Application,
     panel: web.Application,
-    telegram: TelegramPart | None,
 ) -> web.Application:
     app = web.Application(client_max_size=MAX_BODY)
     install(app, settings.proxies)
@@ -247,11 +246,8 @@ def _application(
     add_metrics_route(app, store, settings)
     add_receipt_route(app, store)
     add_export_route(app, store, _secret(settings))
-    app.add_subapp("/chat", chat)
     app.add_subapp("/admin", panel)
     app.router.add_get("/", _to_chat)
-    if telegram and telegram.webhook:
-        app.router.add_post(telegram.path, telegram.webhook)
     return app
 
 
@@ -282,22 +278,6 @@ async def serve(settings: Settings) -> None:
 
 async def _to_chat(_request: web.Request) -> web.StreamResponse:
     raise web.HTTPFound("/chat")
-
-
-async def _bot(store: Store, settings: Settings, channel: str, external_id: str, name: str) -> UUID:
-    """Return a bot's row; a bot that has no identity yet begins with a plain one that the panel can change."""
-    async with store.begin() as tx:
-        bot_id = await people.ensure_bot(tx, channel, external_id)
-        if await people.identity(tx, bot_id) is None:
-            await people.add_identity(
-                tx,
-                bot_id,
-                name=name,
-                system_prompt=say(settings.language, "default_system_prompt"),
-                privacy_notice="\n\n".join(say(language, "default_privacy_notice") for language in LANGUAGES),
-                created_by="system",
-            )
-    return bot_id
 
 
 def _database_url(settings: Settings) -> str:

@@ -12,7 +12,47 @@ from app.domain.prompt import ChatMessage
 
 LOGPROBS_MODE = "processed_logprobs"
 """What stored logprobs are: of the distribution that was sampled from. `--logprobs-mode` of the model server."""
-ReplyMode = Literal["push", "in_response", "single_callback"]
+State = Literal["ok", "starting", "degraded", "down", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """Messages are sent whenever there is something to say."""
+
+
+@dataclass(frozen=True, slots=True)
+class InResponse:
+    """The platform reads replies in the answer to what a person sent, which must come within `limit_s` seconds."""
+
+    limit_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SingleCallback:
+    """What a person sent brings an address that takes replies for `deadline_s` seconds, `uses` times at most."""
+
+    deadline_s: float
+    uses: int = 1
+
+
+ReplyMode = Push | InResponse | SingleCallback
+
+
+@dataclass(frozen=True, slots=True)
+class PartHealth:
+    """How one part is.
+
+    Attributes:
+        name: `database`, `broker`, `model_server`, `scorer`, `trainer`, `evaluator`, or a channel's name.
+        state: `off` means not configured, which is no fault.
+        detail: one sentence for the operator: what is wrong, what to do. Never text of a person, never a secret.
+        required: whether the gateway is not ready without it.
+    """
+
+    name: str
+    state: State
+    detail: str | None = None
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +60,10 @@ class Capabilities:
     """What a channel can do; the dialogue adapts to it.
 
     `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
-    edits while a reply streams (None: the reply is shown when it is finished). `words`: where there is no menu, some words
+    edits while a reply streams (None: the reply is shown when it is finished). `formatting`: Markdown is shown as formats; else
+    it arrives without its marks. `words`: where there is no menu, some words
     by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first time becomes known by it; else
-    they arrive by another way, and a sender whom nobody knows was forgotten.
+    they arrive by another way, and a sender whom nobody knows was forgotten. `reply_mode`: when the platform takes messages.
     """
 
     buttons: bool = True
@@ -30,11 +71,12 @@ class Capabilities:
     reactions: bool = False
     typing: bool = False
     files: bool = False
+    formatting: bool = True
     words: bool = False
     newcomers: bool = True
     max_units: int = 4096
     live_edit_s: float | None = None
-    reply_mode: ReplyMode = "push"
+    reply_mode: ReplyMode = Push()
 
 
 class Channel(Protocol):

@@ -1,4 +1,4 @@
-"""Bodies that a platform posts to us, read up to a limit. Knows no platform."""
+"""What a platform posts to us, read up to a limit, and answers that are known to have left. Knows no platform."""
 
 from aiohttp import web
 
@@ -15,3 +15,9 @@ async def body_of(request: web.Request, most: int) -> bytes | None:
         if len(body) > most:
             return None
     return bytes(body)
+
+
+async def written(request: web.Request, response: web.Response) -> None:
+    """Write a response now, so that whoever goes on knows that it left. Raises `ConnectionError` where nobody listens."""
+    await response.prepare(request)
+    await response.write_eof()

@@ -23,15 +23,25 @@ class Purpose(StrEnum):
 
 OPTIONAL = tuple(p for p in Purpose if p is not Purpose.SERVICE)
 GRANTING = frozenset({"given", "renewed"})
-# Meta lets business data train nothing but a model for that business's own use; what people write on WhatsApp therefore
-# trains their own adapter and nothing else, whatever they allow.
-PERSONAL_ONLY_CHANNELS = frozenset({"whatsapp"})
-_SHARING = frozenset({Purpose.SHARED_TRAINING})
 
 
-def usable(channel: str, purpose: Purpose) -> bool:
-    """Whether what is said on `channel` may serve `purpose` at all; where not, consent to it is neither asked nor counted."""
-    return channel not in PERSONAL_ONLY_CHANNELS or purpose not in _SHARING
+@dataclass(frozen=True, slots=True)
+class DataUse:
+    """What the things said on a channel may serve at all; consent to anything else is neither asked nor counted there."""
+
+    purposes: frozenset[Purpose]
+
+    def serves(self, purpose: Purpose) -> bool:
+        """Whether `purpose` may be served."""
+        return purpose in self.purposes
+
+
+EVERY_PURPOSE = DataUse(frozenset(Purpose))
+"""Nothing but consent decides."""
+NEVER_SHARED = DataUse(frozenset(Purpose) - {Purpose.SHARED_TRAINING})
+"""Trains nothing but the person's own adapter, whatever they allow."""
+UNSTATED = DataUse(frozenset({Purpose.SERVICE, Purpose.MEMORY}))
+"""Where a channel's terms were not looked up: answers and memory; nothing is trained, and nobody else reads along."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +72,9 @@ class Consents:
         """Whether `purpose` is allowed."""
         return purpose in self.allowed
 
-    def on(self, channel: str) -> "Consents":
-        """Return what of this counts for things said on `channel`."""
-        return Consents(frozenset(p for p in self.allowed if usable(channel, p)), self.answered)
+    def within(self, rule: DataUse) -> "Consents":
+        """Return what of this counts for things said on a channel with this rule."""
+        return Consents(self.allowed & rule.purposes, self.answered)
 
     def document(self) -> dict[str, bool]:
         """Return every purpose with its state, as captured beside feedback."""

@@ -4,9 +4,8 @@ Changes nothing but a throw-away adapter on the model server. Prints no secret a
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -22,19 +21,12 @@ from app.embedded.messages import Texts, language_of, sentence
 from app.embedded.parts import Home
 from app.embedded.run import address_of
 from app.errors import MenteeError, PartError
+from app.gateway.channels import Installed, find, read
+from bots.package import Finding
 
 CONNECT_TIMEOUT_S = 5
 DISK_GB = 1.0
 TRAINING_MEMORY_GB = 3.5
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What one check found; `detail` says what to do where it is bad."""
-
-    what: str
-    state: Literal["ok", "bad", "skip"]
-    detail: str
 
 
 Check = Callable[[], Awaitable[Finding]]
@@ -44,7 +36,7 @@ def doctor() -> int:
     """Check everything, print a line each; return 0 only if all works."""
     settings = config.load()
     texts = Texts(language_of(settings))
-    findings = asyncio.run(_Doctor(settings, texts).findings())
+    findings = asyncio.run(_Doctor(settings, texts, read(find(), settings)).findings())
     failed = sum(finding.state == "bad" for finding in findings)
     print(texts.say("doctor.some", count=failed, total=len(findings)) if failed else texts.say("doctor.all"))
     return 1 if failed else 0
@@ -53,8 +45,9 @@ def doctor() -> int:
 class _Doctor:
     """The checks, in the order in which the parts need each other."""
 
-    def __init__(self, settings: Settings, texts: Texts) -> None:
+    def __init__(self, settings: Settings, texts: Texts, channels: Sequence[Installed] = ()) -> None:
         self._settings = settings
+        self._channels = channels
         self._texts = texts
         self._home = Home(settings.mentee_home.resolve())
         self._base = served(settings)
@@ -73,15 +66,16 @@ class _Doctor:
             self._isolation,
             self._training,
             self._judge,
-            self._telegram,
-            self._whatsapp,
         )
-        found = []
-        for check in checks:
-            finding = await check()
-            print(self._texts.say(f"doctor.{finding.state}", what=finding.what, detail=finding.detail), flush=True)
-            found.append(finding)
+        found = [self._shown(await check()) for check in checks]
+        for one in self._channels:
+            checked = await one.package.doctor(one.settings, self._settings, self._texts.language)
+            found += [self._shown(finding) for finding in checked]
         return found
+
+    def _shown(self, finding: Finding) -> Finding:
+        print(self._texts.say(f"doctor.{finding.state}", what=finding.what, detail=finding.detail), flush=True)
+        return finding
 
     def _finding(self, part: str, state: Literal["ok", "bad", "skip"], ending: str, **values: object) -> Finding:
         say = self._texts.say
@@ -218,22 +212,6 @@ class _Doctor:
             return self._finding("judge", "skip", "none")
         problem = await doctor_remote.judge(self._settings, self._texts)
         return self._finding("judge", "bad", "bad", detail=problem) if problem else self._finding("judge", "ok", "ok")
-
-    async def _telegram(self) -> Finding:
-        if not self._settings.telegram_bot_token:
-            return self._finding("telegram", "skip", "none")
-        name, problem = await doctor_remote.telegram(self._settings)
-        if problem:
-            return self._finding("telegram", "bad", "bad", detail=problem)
-        return self._finding("telegram", "ok", "ok", name=name)
-
-    async def _whatsapp(self) -> Finding:
-        if not self._settings.whatsapp:
-            return self._finding("whatsapp", "skip", "none")
-        problem = await doctor_remote.whatsapp(self._settings)
-        if problem:
-            return self._finding("whatsapp", "bad", "bad", detail=problem)
-        return self._finding("whatsapp", "ok", "ok", address=f"{self._settings.address}/webhooks/whatsapp")
 
 
 def _head() -> str:

@@ -1,4 +1,4 @@
-"""The doctor's questions to servers that are not ours: judge, Telegram, Twilio, and the model server's adapters.
+"""The doctor's questions to servers that are not ours: the judge, and the model server's adapters. Channels ask their own.
 
 Each answers with what is wrong as a short text, or with nothing. A token never appears in it.
 """
@@ -23,7 +23,6 @@ SCHEMA = {
 }
 QUESTION = "Is '2 + 2 = 4' good or bad arithmetic? Answer in JSON."
 OK = 200
-TWILIO = "https://api.twilio.com"
 
 
 async def judge(settings: Settings, texts: Texts) -> str | None:
@@ -54,40 +53,6 @@ async def judge(settings: Settings, texts: Texts) -> str | None:
     except (ValueError, LookupError, TypeError):
         return texts.say("doctor.judge.form")
     return None if '"verdict"' in str(content) else texts.say("doctor.judge.free")
-
-
-async def telegram(settings: Settings) -> tuple[str, str | None]:
-    """Ask Telegram who the token belongs to; return the bot's user name and what is wrong."""
-    token = settings.telegram_bot_token.get_secret_value() if settings.telegram_bot_token else ""
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=TIMEOUT) as session,
-            session.get(f"{settings.telegram_base_url}{token}/getMe") as answer,
-        ):
-            body = await answer.json()
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        # Only the type: the message of a client error holds the URL, and the URL holds the token.
-        return "", type(error).__name__
-    if not body.get("ok"):
-        return "", str(body.get("description", f"HTTP {answer.status}"))
-    return str(body["result"].get("username", "")), None
-
-
-async def whatsapp(settings: Settings) -> str | None:
-    """Ask Twilio whether it knows the account and its token; return what is wrong."""
-    sid = settings.twilio_account_sid or ""
-    token = settings.twilio_auth_token.get_secret_value() if settings.twilio_auth_token else ""
-    url = f"{(settings.twilio_base_url or TWILIO).rstrip('/')}/2010-04-01/Accounts/{sid}.json"
-    headers = {"Authorization": aiohttp.encode_basic_auth(sid, token)}
-    try:
-        async with aiohttp.ClientSession(timeout=TIMEOUT, headers=headers) as session, session.get(url) as answer:
-            body = await answer.json()
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        return type(error).__name__
-    if answer.status != OK:
-        return f"HTTP {answer.status}"
-    state = str(body.get("status"))
-    return None if state == "active" else state
 
 
 async def lora(model: VllmClient, base: BaseProfile, model_dir: Path, scratch: Path) -> None:

@@ -12,6 +12,8 @@ import fcntl
 import os
 import secrets
 import signal
+import subprocess
+import sys
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 
@@ -30,6 +32,7 @@ from app.errors import MenteeError, PartError
 
 WILDCARDS = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not bound to
 BETTER = "qwen3-0.6b"
+CHECK_TIMEOUT_S = 60.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -39,6 +42,7 @@ def run(settings: Settings, texts: Texts) -> None:
     Raises:
         PartError: something stands in the way, or a part does not start.
     """
+    _check_channels()
     home = Home(settings.mentee_home.resolve())
     base = profile(settings.model)
     with contextlib.suppress(OSError):  # preflight says it in a sentence
@@ -50,6 +54,14 @@ def run(settings: Settings, texts: Texts) -> None:
             raise PartError("\n".join(found))
         with spoken(texts):
             asyncio.run(_Run(settings, texts, home, base).main())
+
+
+def _check_channels() -> None:
+    """See that the gateway will not refuse a channel's settings, before anything is started for it."""
+    command = [sys.executable, "-m", "app.gateway.check"]
+    checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=CHECK_TIMEOUT_S)
+    if checked.returncode:
+        raise PartError(checked.stderr.strip())
 
 
 def address_of(settings: Settings) -> str:

@@ -1,44 +1,30 @@
 """How the gateway's parts are, for `/readyz` and the panel."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from app.clients.vllm import VllmClient
 from app.errors import StoreUnavailableError
-from app.gateway.telegram import TelegramPart
+from app.ports import PartHealth
 from app.services.relay import Relay
 from app.store import Store
-from app.web.health import PartHealth
-
-if TYPE_CHECKING:
-    from app.gateway.whatsapp import WhatsAppPart
+from bots.package import Part
 
 
 class GatewayParts:
     """Asks each part."""
 
-    def __init__(
-        self,
-        store: Store,
-        model: VllmClient,
-        relay: Relay,
-        telegram: TelegramPart | None,
-        whatsapp: "WhatsAppPart | None" = None,
-    ) -> None:
-        """Take the parts."""
+    def __init__(self, store: Store, model: VllmClient, relay: Relay, channels: Mapping[str, Part | None]) -> None:
+        """Take the parts; a channel without one is switched off."""
         self._store = store
         self._model = model
         self._relay = relay
-        self._telegram = telegram
-        self._whatsapp = whatsapp
+        self._channels = channels
 
     async def health(self) -> Sequence[PartHealth]:
         """Return every part's state. Only what the gateway cannot take messages without is required."""
         found = [await self._database(), self._broker(), await self._model_server()]
-        found.append(PartHealth("web", "ok"))
-        found.append(await self._telegram.health() if self._telegram else PartHealth("telegram", "off"))
-        if self._whatsapp:
-            found.append(await self._whatsapp.health())
+        for name, part in self._channels.items():
+            found.append(await part.health() if part else PartHealth(name, "off"))
         return found
 
     async def _database(self) -> PartHealth:

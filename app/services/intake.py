@@ -44,13 +44,17 @@ class Intake:
         """
         new = 0
         for update in updates:
-            keys = tuple(self.digest(bot_id, key) for key in update.keys)
-            new += await self._accept(bot_id, inbox.Stored(keys, update.lane, update.body))
+            new += (await self.accept_one(bot_id, update)).new
         # What was taken up asks the database for its first words; the answer here is written meanwhile.
         await asyncio.sleep(0)
         return new
 
-    async def _accept(self, bot_id: UUID, update: inbox.Stored) -> bool:
+    async def accept_one(self, bot_id: UUID, update: RawUpdate) -> inbox.Accepted:
+        """Store one update; tell whether it was new, and its row. Raises `StoreUnavailableError`."""
+        keys = tuple(self.digest(bot_id, key) for key in update.keys)
+        return await self._accept(bot_id, inbox.Stored(keys, update.lane, update.body))
+
+    async def _accept(self, bot_id: UUID, update: inbox.Stored) -> inbox.Accepted:
         with self._lanes.seat() as kept:
             try:
                 accepted = await inbox.accept(self._pool, bot_id, update, self._lanes.owner if kept else None)
@@ -62,7 +66,7 @@ class Intake:
                 self._lanes.take(accepted.claimed)
         if accepted.new and not accepted.claimed:
             self._lanes.wake()
-        return accepted.new
+        return accepted
 
     def digest(self, bot_id: UUID, key: str) -> bytes:
         """Return the keyed digest under which a platform identifier is remembered for ever."""

@@ -100,6 +100,7 @@ class LaneRunner:
         self._kept = 0
         self._doubtful = False
         self._running: dict[asyncio.Task[None], Work] = {}
+        self._watched: dict[int, set[asyncio.Event]] = {}
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -150,6 +151,22 @@ class LaneRunner:
         self._running[task] = work
         task.add_done_callback(self._ended)
 
+    def handles(self, inbox_id: int) -> bool:
+        """Whether an update is being handled in this process."""
+        return any(work.claimed.id == inbox_id for work in self._running.values())
+
+    @contextmanager
+    def watch(self, inbox_id: int) -> Iterator[asyncio.Event]:
+        """Yield an event that is set whenever this process leaves an update, ended or put back."""
+        left = asyncio.Event()
+        self._watched.setdefault(inbox_id, set()).add(left)
+        try:
+            yield left
+        finally:
+            self._watched[inbox_id].discard(left)
+            if not self._watched[inbox_id]:
+                del self._watched[inbox_id]
+
     @property
     def _free(self) -> int:
         seated = sum(work.seated for work in self._running.values())
@@ -188,7 +205,8 @@ class LaneRunner:
             self._woken.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        del self._running[task]
+        for watching in self._watched.get(self._running.pop(task).claimed.id, ()):
+            watching.set()
         self._woken.set()
 
     async def _idle(self) -> None:

@@ -11,6 +11,7 @@ from app.domain.event import ChatAddress
 from app.domain.outgoing import Content
 from app.errors import DeliveryError, DeliveryRetryError
 from app.ports import Channel
+from app.services.replies import worded
 
 TYPING_S = 4.5
 EDIT_TIMEOUT_S = 10.0
@@ -54,7 +55,7 @@ class LiveView:
             if message_id is None:
                 continue
             try:
-                await self._channel.edit(self._chat, message_id, Content(f"{text} …"))
+                await self._channel.edit(self._chat, message_id, Content(f"{worded(self._channel, text)} …"))
             except DeliveryRetryError as wait:
                 if wait.retry_after_s > PATIENCE_S:
                     return

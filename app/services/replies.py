@@ -10,6 +10,7 @@ from app.domain.press import Press, short_id
 from app.domain.text import literal
 from app.domain.turn import Outcome
 from app.ports import Channel
+from bots.plain import plain
 
 
 def reply_parts(channel: Channel, language: str, turn_id: UUID, outcome: Outcome) -> Sequence[Content]:
@@ -19,7 +20,7 @@ def reply_parts(channel: Channel, language: str, turn_id: UUID, outcome: Outcome
         text += "\n\n" + say(language, "cut_by_length")
     if outcome.state == "stopped" and outcome.reply_text:
         text += "\n\n" + say(language, "stopped")
-    parts = list(channel.split(text))
+    parts = list(channel.split(worded(channel, text)))
     last = Content(parts[-1], vote_buttons(language, turn_id, 0))
     return [*(Content(part) for part in parts[:-1]), last]
 
@@ -29,8 +30,13 @@ def as_shown(channel: Channel, content: Content) -> Sequence[Content]:
     if content.file_name is not None:
         return [content]
     whole = content if channel.capabilities.buttons else content.spelled_out()
-    *first, last = channel.split(whole.text)
+    *first, last = channel.split(worded(channel, whole.text))
     return [*(Content(part) for part in first), replace(whole, text=last)]
+
+
+def worded(channel: Channel, text: str) -> str:
+    """Return a Markdown text as `channel` takes it: without its marks where it shows no formats."""
+    return text if channel.capabilities.formatting else plain(text)
 
 
 def vote_buttons(language: str, turn_id: UUID, vote: int) -> tuple[tuple[Button, ...], ...]:

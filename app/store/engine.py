@@ -89,7 +89,7 @@ class Store:
         """
         async with self._connected(self._engine) as connection:
             yield connection
-            await _to_its_end(connection.commit())
+            await to_its_end(connection.commit())
 
     @asynccontextmanager
     async def single(self) -> AsyncIterator[Tx]:
@@ -166,11 +166,11 @@ def _refuse_closed(connection: DBAPIConnection, _record: object, _proxy: object)
         raise InvalidatePoolError
 
 
-async def _to_its_end(commit: Coroutine[object, object, None]) -> None:
-    """Await a commit even while the task is being cancelled, and only then let the cancellation go on.
+async def to_its_end(commit: Coroutine[object, object, None]) -> None:
+    """Await a commit, or what leads to one, even while the task is being cancelled; only then let the cancellation go on.
 
-    Left to itself, it would still use the connection when that is closed; the driver's complaint about it would stand in
-    the place of the cancellation, and the task would live on.
+    Left to itself, a commit would still use the connection when that is closed; the driver's complaint about it would stand
+    in the place of the cancellation, and the task would live on.
     """
     running = asyncio.ensure_future(commit)
     try:

@@ -56,10 +56,11 @@ class LaneTakenError(MenteeError):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Whether an update was new, and the claim where it is the caller's to handle now."""
+    """Whether an update was new, then its row, and the claim where it is the caller's to handle now."""
 
     new: bool
     claimed: Claimed | None = None
+    id: int | None = None
 
 
 async def accept(pool: StatementPool, bot_id: UUID, update: Stored, owner: str | None = None) -> Accepted:
@@ -81,7 +82,7 @@ async def accept(pool: StatementPool, bot_id: UUID, update: Stored, owner: str |
         return Accepted(new=False)
     (stored,) = rows
     claimed = Claimed(stored["id"], bot_id, lane, update.body, attempts=1) if stored["owner"] else None
-    return Accepted(new=True, claimed=claimed)
+    return Accepted(new=True, claimed=claimed, id=stored["id"])
 
 
 # While intake is paused nothing is claimed; what arrives is stored.
@@ -156,6 +157,18 @@ async def finish_with(tx: Tx, claimed: Claimed, others: Sequence[int]) -> None:
     """End others that wait in the same lane together with one that is handled: they are handled by it."""
     mine = update(inbox).where(inbox.c.id.in_(others), inbox.c.lane == claimed.lane, inbox.c.state == "stored")
     await tx.execute(mine.values(state="done", finished_at=func.now()))
+
+
+async def is_open(tx: Tx, inbox_id: int) -> bool:
+    """Whether an update still waits or is being handled."""
+    row = select(inbox.c.id).where(inbox.c.id == inbox_id, inbox.c.state.in_(("stored", "claimed")))
+    return await tx.scalar(row) is not None
+
+
+async def is_busy(tx: Tx, bot_id: UUID, lane: str) -> bool:
+    """Whether anything in a bot's lane still waits or is being handled."""
+    rows = select(inbox.c.id).where(inbox.c.lane == f"{bot_id}:{lane}", inbox.c.state.in_(("stored", "claimed")))
+    return await tx.scalar(rows.limit(1)) is not None
 
 
 async def newest(tx: Tx, claimed: Claimed) -> bool:

@@ -6,34 +6,15 @@ status only; details go to this machine.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Literal, Protocol
+from typing import Protocol
 
 from aiohttp import web
 
 from app.config import LOOPBACK
-
-State = Literal["ok", "starting", "degraded", "down", "off"]
+from app.ports import PartHealth
 
 PROBE_LIMIT_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class PartHealth:
-    """How one part is.
-
-    Attributes:
-        name: `database`, `broker`, `model_server`, `scorer`, `trainer`, `evaluator`, `telegram`, `web`, ...
-        state: `off` means not configured, which is no fault.
-        detail: one sentence for the operator: what is wrong, what to do. Never text of a person, never a secret.
-        required: whether the gateway is not ready without it.
-    """
-
-    name: str
-    state: State
-    detail: str | None = None
-    required: bool = False
 
 
 class Parts(Protocol):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from app.domain.consent import OPTIONAL, Purpose, usable
+from app.domain.consent import OPTIONAL, Purpose
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press
 from app.errors import InvalidInputError
@@ -16,7 +16,7 @@ REDRAWN = 5
 
 def asked(parts: Parts, room: Room) -> tuple[Purpose, ...]:
     """Return what is asked here: what this channel may serve, and an outside judge only where there is one."""
-    usable_here = (purpose for purpose in OPTIONAL if usable(room.channel.name, purpose))
+    usable_here = (purpose for purpose in OPTIONAL if room.data_use.serves(purpose))
     return tuple(p for p in usable_here if p is not Purpose.OUTSIDE_JUDGE or parts.judge is not None)
 
 
@@ -76,7 +76,7 @@ async def switch(tx: Tx, parts: Parts, room: Room, purpose: Purpose, allow: str,
     Raises:
         InvalidInputError: what is said on this channel may never serve the purpose.
     """
-    if not usable(room.channel.name, purpose):
+    if not room.data_use.serves(purpose):
         raise InvalidInputError("no such purpose here")
     event = "given" if allow == "1" else ("withdrawn" if room.allows(purpose) else "refused")
     await people.record_consent(
@@ -91,7 +91,7 @@ async def switch(tx: Tx, parts: Parts, room: Room, purpose: Purpose, allow: str,
     )
     if event == "withdrawn":
         await parts.leaving.withdraw(tx, room.person_id, purpose)
-    return replace(room, consents=(await people.consents(tx, room.person_id)).on(room.channel.name))
+    return replace(room, consents=(await people.consents(tx, room.person_id)).within(room.data_use))
 
 
 async def refresh(tx: Tx, parts: Parts, room: Room, message_id: str | None) -> bool:

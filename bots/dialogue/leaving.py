@@ -10,7 +10,7 @@ Words count where a channel has no menu (`Capabilities.words`), commands everywh
 
 from dataclasses import replace
 
-from app.domain.consent import Purpose, usable
+from app.domain.consent import Purpose
 from app.domain.event import EditEvent, Event, MessageEvent, PressEvent, ReactionEvent
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press
@@ -121,7 +121,7 @@ async def leave(tx: Tx, parts: Parts, room: Room, *, evidence: str) -> None:
     await parts.converse.drop(tx, room.chat.id)
     await outbox.withdraw(tx, room.chat.id)
     for purpose in TRAINING:
-        if room.allows(purpose) and usable(room.channel.name, purpose):
+        if room.allows(purpose) and room.data_use.serves(purpose):
             room = await consent.switch(tx, parts, room, purpose, "0", evidence)
     await room.tell(tx, room.say("left", word=_return_word(room)))
 

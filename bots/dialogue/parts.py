@@ -1,13 +1,13 @@
 """What the dialogue needs from the rest of the house, gathered once at start."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
 from app.config import Settings
-from app.domain.consent import Purpose
+from app.domain.consent import UNSTATED, DataUse, Purpose
 from app.services.converse import Converse
 from app.services.forget import HandOver
 from app.services.judging import Judge
@@ -56,3 +56,8 @@ class Parts:
     live_release: Callable[[Tx, UUID], Awaitable[UUID | None]]
     due: asyncio.Event
     small_model: bool
+    data_use: Mapping[str, DataUse] = field(default_factory=dict)
+
+    def data_use_of(self, channel: str) -> DataUse:
+        """Return what the things said on a channel may serve; a channel that states nothing may train nothing."""
+        return self.data_use.get(channel, UNSTATED)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app import clock
-from app.domain.consent import Consents, Purpose
+from app.domain.consent import UNSTATED, Consents, DataUse, Purpose
 from app.domain.event import Event
 from app.domain.messages import Language, pick
 from app.domain.messages import text as say
@@ -41,6 +41,7 @@ class Room:
     first_time: bool
     usage: Usage
     admitted: bool
+    data_use: DataUse = UNSTATED
 
     @property
     def person_id(self) -> UUID:
@@ -90,11 +91,12 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event:
         chat=chat,
         account=account,
         language=pick(person.language or event.sender.language or parts.settings.language),
-        consents=found.consents.on(channel.name),
+        consents=found.consents.within(parts.data_use_of(channel.name)),
         identity=found.identity,
         first_time=chat.private and not person.asked_consent,
         usage=found.usage,
         admitted=found.invited or _open_to(parts, channel, account, event),
+        data_use=parts.data_use_of(channel.name),
     )
 
 
@@ -116,7 +118,7 @@ async def held(tx: Tx, room: Room) -> Room:
     await admission.hold(tx, room.person_id)
     if not room.chat.private:
         return room
-    return replace(room, consents=(await people.consents(tx, room.person_id)).on(room.channel.name))
+    return replace(room, consents=(await people.consents(tx, room.person_id)).within(room.data_use))
 
 
 async def session_of(tx: Tx, parts: Parts, room: Room) -> Session:

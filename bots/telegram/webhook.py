@@ -7,7 +7,6 @@ and refuses what it cannot parse, which Telegram would then repeat for a day.
 """
 
 import hmac
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 from telegram import Bot
@@ -16,6 +15,7 @@ from telegram.error import TelegramError
 from app.errors import StoreUnavailableError
 from app.telemetry import Log
 from bots.base import Accept
+from bots.package import Handler
 from bots.posted import body_of
 from bots.telegram.faults import meaning
 from bots.telegram.keys import raw_update
@@ -25,7 +25,6 @@ log = Log(__name__)
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name
 MAX_BODY = 256 * 1024
 _MAX_CONNECTIONS = 40
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def webhook_handler(secret: str, accept: Accept, bot_id: int) -> Handler:

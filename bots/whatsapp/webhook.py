@@ -6,7 +6,6 @@
 The signature covers the address that Twilio was given, so it is checked over PUBLIC_URL and never over what a proxy passes on.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -15,6 +14,7 @@ from twilio.request_validator import RequestValidator
 from app.errors import InvalidInputError, StoreUnavailableError
 from app.telemetry import REFUSED, Log
 from bots.base import Accept, RawUpdate
+from bots.package import Handler
 from bots.posted import body_of
 from bots.whatsapp.form import Form, read_form
 from bots.whatsapp.keys import raw_message, raw_status
@@ -24,7 +24,6 @@ SIGNATURE_HEADER = "X-Twilio-Signature"
 IDEMPOTENCY_HEADER = "I-Twilio-Idempotency-Token"
 MAX_BODY = 64 * 1024
 _NOTHING_TO_SAY = '<?xml version="1.0" encoding="UTF-8"?><Response/>'
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ async def ann(telegram: Road, telegram_server: TelegramServer) -> User:
 
 def channel_of(gateway: Road) -> TelegramChannel:
     """Return the running gateway's channel."""
-    part = gateway.gateway.telegram
+    part = gateway.gateway.channels["telegram"]
     assert part is not None
     return part.channel
 

@@ -9,7 +9,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from app.errors import InvalidInputError, PausedError
-from app.web.health import PartHealth, Started, add_health_routes
+from app.ports import PartHealth
+from app.web.health import Started, add_health_routes
 from app.web.middleware import install
 
 SECRET = "postgresql://u:hunter2@db/x"

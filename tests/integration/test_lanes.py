@@ -167,7 +167,8 @@ async def test_nothing_is_claimed_as_it_is_stored(
     if paused:
         async with store.begin() as tx:
             await tx.execute(text("insert into switches (name, paused) values ('intake', true)"))
-    assert await inbox.accept(pool, bot, update_of(1), owner) == inbox.Accepted(new=True)
+    accepted = await inbox.accept(pool, bot, update_of(1), owner)
+    assert (accepted.new, accepted.claimed) == (True, None)
 
 
 @asynccontextmanager
@@ -189,7 +190,8 @@ async def test_who_is_second_in_a_lane_is_stored_behind(store: Store, pool: Stat
     async with held_back(store, bot):
         accepting = asyncio.create_task(inbox.accept(pool, bot, update_of(1), "host:1"))
         await asyncio.sleep(0.2)
-    assert await accepting == inbox.Accepted(new=True)
+    accepted = await accepting
+    assert (accepted.new, accepted.claimed) == (True, None)
 
 
 async def test_who_loses_the_race_for_a_lane_looks_again(store: Store, pool: StatementPool) -> None:

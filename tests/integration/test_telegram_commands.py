@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from app.domain.consent import OPTIONAL, Purpose
-from app.gateway.telegram import MENU
+from bots.telegram.part import MENU
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.telegram import TelegramServer
 from tests.fakes.telegram.messages import Message

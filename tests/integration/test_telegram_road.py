@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.gateway.telegram import MENU
 from app.services.forget import forget_person
 from app.services.housekeeping import clean
 from app.store import Store
+from bots.telegram.part import MENU
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.model import replies as scripts
 from tests.fakes.telegram import TelegramServer

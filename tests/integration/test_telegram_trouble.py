@@ -5,8 +5,8 @@ import asyncio
 import aiohttp
 import pytest
 
-from app.gateway import telegram as part
-from app.gateway.telegram import MENU
+from bots.telegram import part
+from bots.telegram.part import MENU
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
 from tests.support.road import Item, Road, road
@@ -98,8 +98,9 @@ async def test_a_gateway_that_stops_while_it_connects_leaves_no_connection(
     async with road(
         database_url, model.url, telegram_bot_token=telegram_server.token, telegram_base_url=telegram_server.base_url
     ) as gateway:
-        assert gateway.gateway.telegram
-        bot = gateway.gateway.telegram.channel._bot
+        telegram = gateway.gateway.channels["telegram"]
+        assert telegram
+        bot = telegram.channel._bot
         async with asyncio.timeout(5):
             while not bot._requests_initialized:
                 await asyncio.sleep(0.01)

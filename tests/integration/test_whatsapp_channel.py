@@ -5,10 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from aiohttp import web
 
-from app.config import Settings
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Button, Content
-from app.embedded.doctor_remote import whatsapp as ask
 from app.errors import (
     DeliveryError,
     DeliveryRetryError,
@@ -18,7 +16,9 @@ from app.errors import (
 )
 from bots.base import RawUpdate
 from bots.whatsapp import client
+from bots.whatsapp.package import _asked as ask
 from bots.whatsapp.send import Account, WhatsAppChannel
+from bots.whatsapp.settings import WhatsAppSettings
 from bots.whatsapp.webhook import Seal, message_handler
 from tests.fakes.twilio import Hook, Person, TwilioServer
 
@@ -151,14 +151,13 @@ async def test_who_is_refused_by_twilio_is_told_so(twilio_server: TwilioServer, 
 
 @pytest.mark.parametrize(("token", "problem"), [(None, None), ("wrong", "HTTP 401")])
 async def test_the_doctor_asks_twilio(twilio_server: TwilioServer, token: str | None, problem: str | None) -> None:
-    settings = Settings(
+    settings = WhatsAppSettings(
         _env_file=None,
         twilio_account_sid=twilio_server.account_sid,
         twilio_auth_token=token or twilio_server.token,
         twilio_base_url=twilio_server.url,
         whatsapp_from=twilio_server.sender,
         whatsapp_business_purpose="answers questions",
-        public_url=PUBLIC,
     )
     assert await ask(settings) == problem
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.gateway import whatsapp as part
+from bots.whatsapp import part
 from tests.fakes.model import ModelServer
 from tests.fakes.twilio import TwilioServer
 from tests.support.road import Road, road

@@ -365,7 +365,7 @@ async def test_who_forgets_everything_leaves_no_words_and_no_number(
 
 
 async def test_health_names_whatsapp(whatsapp: Road, twilio_server: TwilioServer) -> None:
-    part = whatsapp.gateway.whatsapp
+    part = whatsapp.gateway.channels["whatsapp"]
     assert part is not None
     await twilio_server.wait_for(lambda: part._checked)
     assert (await part.health()).state == "ok"

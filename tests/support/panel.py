@@ -17,9 +17,9 @@ from yarl import URL
 from app.admin.application import create_admin_app
 from app.admin.auth import Passwords
 from app.config import Settings
+from app.ports import PartHealth
 from app.store import Store, Tx, admins, audit
 from app.store.tables import learning
-from app.web.health import PartHealth
 from app.web.middleware import install
 
 PASSWORD = "correct horse battery staple"

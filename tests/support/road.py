@@ -5,7 +5,7 @@ import contextlib
 import json
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestServer
 from sqlalchemy import text
 
 from app.config import Settings
+from app.gateway.channels import Installed, find
 from app.main import Gateway, build
 from app.store import Store
 
@@ -164,9 +165,20 @@ class Road:
             await tx.execute(text(statement), values)
 
 
+def channels(settings: Mapping[str, object]) -> list[Installed]:
+    """Return every installed channel with what is set for it among `settings`."""
+    chosen: list[Installed] = []
+    for package in find():
+        mine = {name: settings[name] for name in package.settings.model_fields if name in settings}
+        chosen.append(Installed(package, package.settings(_env_file=None, **mine)))
+    return chosen
+
+
 @contextlib.asynccontextmanager
-async def road(database_url: str, model_url: str, **settings: object) -> AsyncIterator[Road]:
-    """Run a gateway on a database and a model server until the block ends."""
+async def road(
+    database_url: str, model_url: str, more: Sequence[Installed] = (), **settings: object
+) -> AsyncIterator[Road]:
+    """Run a gateway on a database and a model server until the block ends; a channel is on where its settings are given."""
     settings.setdefault("model_wait_s", 0.0)  # a test says so where a message shall wait for a model server
     configured = Settings(
         _env_file=None,
@@ -176,7 +188,7 @@ async def road(database_url: str, model_url: str, **settings: object) -> AsyncIt
         mentee_secret=SECRET,
         **settings,
     )
-    gateway = await build(configured)
+    gateway = await build(configured, [*channels(settings), *more])
     server = TestServer(gateway.app, host="127.0.0.1", handler_cancellation=False)
     await server.start_server()
     await gateway.start()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.consent import ConsentEvent, Consents, Purpose, usable
+from app.domain.consent import EVERY_PURPOSE, NEVER_SHARED, UNSTATED, ConsentEvent, Consents, Purpose
 from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.person import split_of
@@ -191,12 +191,13 @@ def test_every_third_conversation_is_held_out() -> None:
     assert [split_of(n) for n in range(1, 7)] == ["train", "train", "heldout", "train", "train", "heldout"]
 
 
-def test_what_is_said_on_whatsapp_never_serves_the_shared_model_whatever_is_allowed() -> None:
+def test_a_channels_rule_limits_what_consents_count_for() -> None:
     consents = Consents(frozenset(Purpose), frozenset(Purpose))
-    assert set(Purpose) - consents.on("whatsapp").allowed == {Purpose.SHARED_TRAINING}
-    assert consents.on("telegram").allowed == set(Purpose)
-    assert not usable("whatsapp", Purpose.SHARED_TRAINING)
-    assert usable("whatsapp", Purpose.PERSONAL_TRAINING)
+    assert consents.within(EVERY_PURPOSE).allowed == set(Purpose)
+    assert set(Purpose) - consents.within(NEVER_SHARED).allowed == {Purpose.SHARED_TRAINING}
+    assert NEVER_SHARED.serves(Purpose.PERSONAL_TRAINING)
+    assert consents.within(UNSTATED).allowed == {Purpose.SERVICE, Purpose.MEMORY}
+    assert Consents(frozenset()).within(EVERY_PURPOSE).allowed == set()
 
 
 def test_choices_are_numbered_lines_where_there_are_no_buttons() -> None:

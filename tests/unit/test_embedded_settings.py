@@ -7,6 +7,8 @@ import pytest
 from pydantic import SecretStr
 
 from app.config import LadderSettings, Settings
+from app.gateway.channels import BUILT_IN
+from bots.telegram.settings import TelegramSettings
 
 EXAMPLE = Path(__file__).parents[2] / ".env.example"
 LINE = re.compile(r"^#(?P<name>[A-Z][A-Z0-9_]*)=(?P<value>.*)$", re.MULTILINE)
@@ -18,6 +20,8 @@ def _example() -> list[tuple[str, str]]:
 
 def _known() -> dict[str, object]:
     plain = {name.upper(): field.default for name, field in Settings.model_fields.items() if name != "ladder"}
+    for package in (point.load() for point in BUILT_IN):
+        plain |= {name.upper(): field.default for name, field in package.settings.model_fields.items()}
     return plain | {f"LADDER_{name.upper()}": field.default for name, field in LadderSettings.model_fields.items()}
 
 
@@ -42,6 +46,6 @@ def test_every_line_is_explained() -> None:
 def test_secrets_do_not_print_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "12:planted")
     monkeypatch.setenv("DATABASE_URL", "postgresql://u:planted@h/d")
-    settings = Settings(_env_file=None)
+    settings = TelegramSettings(_env_file=None)
     assert isinstance(settings.telegram_bot_token, SecretStr)
-    assert "planted" not in repr(settings)
+    assert "planted" not in repr(settings) + repr(Settings(_env_file=None))

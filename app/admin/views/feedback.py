@@ -4,6 +4,7 @@ The address is the state: filters, page and item. After a decision the next item
 """
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from urllib.parse import urlencode
@@ -25,7 +26,6 @@ from app.store.panel.review import ReviewFilter, ReviewItem
 PAGE = 40
 STATES = ("new", "approved", "rejected", "relabelled", "quarantined")
 KINDS = ("vote", "reason", "correction", "rewrite", "implicit")
-CHANNELS = ("web", "telegram", "whatsapp")
 CLASSES = tuple(FeedbackClass)
 # decision -> the state it leads to
 DECISIONS = {
@@ -42,6 +42,7 @@ QUERY = (*FILTERS, "page", "item", "done")
 # Below this a correction shares so little with the reply that a diff would only be noise.
 ALIKE = 0.3
 _BEFORE, _AFTER = 4, 1
+_CHANNEL = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 class UnreadableError(ForbiddenError):
@@ -54,6 +55,7 @@ async def show(visit: Visit) -> web.StreamResponse:
     async with visit.store.begin() as tx:
         rows = await review.queue(tx, wanted, limit=PAGE, offset=page * PAGE)
         total = await review.count(tx, wanted)
+        channels = await review.channels(tx)
         picked = _uuid(visit.fields, "item")
         first = rows[0].id if rows else None
         chosen = picked or first
@@ -72,7 +74,7 @@ async def show(visit: Visit) -> web.StreamResponse:
         picked=picked is not None,
         done=done,
         query=_query(wanted, page),
-        choices={"states": STATES, "classes": CLASSES, "kinds": KINDS, "channels": CHANNELS, "languages": LANGUAGES},
+        choices={"states": STATES, "classes": CLASSES, "kinds": KINDS, "channels": channels, "languages": LANGUAGES},
         purposes=[p.value for p in Purpose],
         **around,
     )
@@ -163,13 +165,20 @@ def _new_class(fields: Fields) -> str:
     return chosen
 
 
+def _channel(fields: Fields) -> str:
+    name = fields.text("channel")
+    if name and not _CHANNEL.fullmatch(name):
+        raise ChoiceError
+    return name
+
+
 def _filter(fields: Fields) -> ReviewFilter:
     return ReviewFilter(
         state=fields.choice("state", STATES, "new"),
         feedback_class=fields.choice("class", CLASSES),
         kind=fields.choice("kind", KINDS),
         language=fields.choice("language", LANGUAGES),
-        channel=fields.choice("channel", CHANNELS),
+        channel=_channel(fields),
         readable=fields.choice("readable", ("yes", "no")),
     )
 

@@ -173,6 +173,11 @@ def _conditions(wanted: ReviewFilter) -> ColumnElement[bool]:
     return and_(true(), *chosen)
 
 
+async def channels(tx: Tx) -> Sequence[str]:
+    """Return the channels that there are bots on."""
+    return list(await tx.scalars(select(bots.c.channel).distinct().order_by(bots.c.channel)))
+
+
 async def queue(tx: Tx, wanted: ReviewFilter, *, limit: int, offset: int) -> Sequence[QueueRow]:
     """Return the oldest first among the new, else the newest decision first."""
     order = feedback.c.created_at.asc() if wanted.state == "new" else feedback.c.created_at.desc()

@@ -6,17 +6,18 @@ Imported only where it is on: Twilio's library takes some 40 MB.
 import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from uuid import UUID
+
+from aiohttp import web
 
 from app import clock
-from app.config import Settings
 from app.domain.messages import text as say
 from app.errors import ConfigError, DeliveryError, StoreUnavailableError
-from app.services.intake import Intake
+from app.ports import PartHealth
 from app.telemetry import Log
-from app.web.health import PartHealth
+from bots.package import ChannelContext, Handler
 from bots.whatsapp.send import Account, WhatsAppChannel
-from bots.whatsapp.webhook import Handler, Seal, message_handler, status_handler
+from bots.whatsapp.settings import WhatsAppSettings
+from bots.whatsapp.webhook import Seal, message_handler, status_handler
 
 log = Log(__name__)
 PATH = "/webhooks/whatsapp"
@@ -33,30 +34,30 @@ LISTED_AGAIN = 3
 class WhatsAppPart:
     """The WhatsApp sender of this gateway."""
 
-    def __init__(self, settings: Settings, intake: Intake, bot_id: UUID, born: datetime) -> None:
-        """Take the settings, the door for updates, the bot's row, and since when there is that. Nothing connects yet."""
-        self.bot_id = bot_id
-        self._intake = intake
-        self._born = born
-        self._settings = settings
-        self._account = _account(settings)
-        self._accept = intake.door(bot_id, "whatsapp")
+    def __init__(self, context: ChannelContext[WhatsAppSettings]) -> None:
+        """Take what the gateway gives. Nothing connects yet."""
+        self._catch_up_with = context.catch_up
+        self._born = context.born
+        self._settings = context.settings
+        self._house = context.house
+        self._account = _account(self._settings, self._house.address + STATUS_PATH)
+        self._accept = context.accept
         self.channel = WhatsAppChannel(self._account)
         self._problem: str | None = None
         self._checked = False
 
     @property
-    def routes(self) -> Mapping[str, Handler]:
+    def routes(self) -> Mapping[str, Handler | web.Application]:
         """The receivers of Twilio's posts, by path."""
         return {
             PATH: message_handler(self._seal(PATH), self._accept),
             STATUS_PATH: status_handler(self._seal(STATUS_PATH), self._accept),
         }
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Open the channel, and say what Meta's terms mean for who runs it."""
         purpose = self._settings.whatsapp_business_purpose
-        log.warning("whatsapp:terms:apply", text=say(self._settings.language, "whatsapp_terms", purpose=purpose))
+        log.warning("whatsapp:terms:apply", text=say(self._house.language, "whatsapp_terms", purpose=purpose))
         self.channel.start()
 
     async def run(self) -> None:
@@ -80,7 +81,7 @@ class WhatsAppPart:
     async def _catch_up(self, since: datetime) -> None:
         try:
             found = await self.channel.missed(since, clock.now() - timedelta(seconds=ON_ITS_WAY_S))
-            new = await self._intake.accept(self.bot_id, found)
+            new = await self._catch_up_with(found)
         except (DeliveryError, StoreUnavailableError) as error:
             log.failure("whatsapp:list:failed", error)
             return
@@ -98,12 +99,11 @@ class WhatsAppPart:
         return PartHealth("whatsapp", "ok" if self._checked else "starting")
 
     def _seal(self, path: str) -> Seal:
-        return Seal(self._settings.address + path, self._account.sid, self._account.sender, self._account.token)
+        return Seal(self._house.address + path, self._account.sid, self._account.sender, self._account.token)
 
 
-def _account(settings: Settings) -> Account:
+def _account(settings: WhatsAppSettings, status_url: str) -> Account:
     sid, token, sender = settings.twilio_account_sid, settings.twilio_auth_token, settings.whatsapp_from
     if not (sid and token and sender):
         raise ConfigError("WhatsApp needs TWILIO_ACCOUNT_SID, TWILIO_AUTH_TOKEN and WHATSAPP_FROM")
-    status_url = settings.address + STATUS_PATH
     return Account(sid, token.get_secret_value(), sender, status_url, settings.twilio_base_url)

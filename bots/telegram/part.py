@@ -4,25 +4,23 @@ A platform that cannot be reached at start is tried again in the background; web
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from uuid import UUID
+from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 
-from app.config import Settings
 from app.domain.messages import LANGUAGES
 from app.domain.messages import text as say
-from app.errors import ConfigError, DeliveryError, StoreUnavailableError
-from app.services.intake import Intake
-from app.store import Store
+from app.errors import DeliveryError, StoreUnavailableError
+from app.ports import PartHealth
 from app.store.leases import PollingLease
 from app.telemetry import Log
-from app.web.health import PartHealth
 from bots.base import RawUpdate
+from bots.package import ChannelContext, Handler
 from bots.telegram.faults import TokenRefusedError
 from bots.telegram.keys import waiting_press
 from bots.telegram.receive import TelegramPoller
 from bots.telegram.send import TelegramChannel, build_bot
+from bots.telegram.settings import TelegramSettings
 from bots.telegram.webhook import register_webhook, webhook_handler
 
 log = Log(__name__)
@@ -35,19 +33,14 @@ MENU = ("new", "retry", "memory", "undo", "learn", "privacy", "forget", "export"
 class TelegramPart:
     """The Telegram bot of this gateway."""
 
-    path = PATH
-
-    def __init__(self, settings: Settings, intake: Intake, bot_id: UUID, lease: PollingLease) -> None:
-        """Take the settings, the door for updates, the bot's row and its polling lease. Nothing connects yet."""
-        token = settings.telegram_bot_token
-        if token is None:
-            raise ConfigError("TELEGRAM_BOT_TOKEN: set it to the token that BotFather gave")
-        self.bot_id = bot_id
-        self._settings = settings
-        self._door = intake.door(bot_id, "telegram")
+    def __init__(self, context: ChannelContext[TelegramSettings]) -> None:
+        """Take what the gateway gives. Nothing connects yet."""
+        self._settings = context.settings
+        self._public_url = context.house.public_url or ""
+        self._door = context.accept
         self._answering: set[asyncio.Task[None]] = set()
-        self._lease = lease
-        self._bot = build_bot(token.get_secret_value(), settings.telegram_base_url)
+        self._lease = PollingLease(context.store, context.bot_id, context.owner)
+        self._bot = build_bot(self._settings.token, self._settings.telegram_base_url)
         self.channel = TelegramChannel(self._bot)
         self._connected = False
         self._problem: str | None = None
@@ -63,14 +56,15 @@ class TelegramPart:
                 task.add_done_callback(self._answering.discard)
 
     @property
-    def webhook(self) -> Callable[[web.Request], Awaitable[web.StreamResponse]] | None:
+    def routes(self) -> Mapping[str, Handler | web.Application]:
         """The receiver of Telegram's posts, in webhook mode."""
         secret = self._settings.telegram_webhook_secret
         if self._settings.telegram_mode != "webhook" or secret is None:
-            return None
-        token = self._settings.telegram_bot_token
-        bot_number = int(token.get_secret_value().partition(":")[0]) if token else 0
-        return webhook_handler(secret.get_secret_value(), self._accept, bot_number)
+            return {}
+        return {PATH: webhook_handler(secret.get_secret_value(), self._accept, int(self._settings.number))}
+
+    async def start(self) -> None:
+        """Do nothing: `run` connects, again until it can."""
 
     async def run(self) -> None:
         """Connect, then receive until cancelled; another gateway may poll at once afterwards."""
@@ -108,7 +102,7 @@ class TelegramPart:
     async def _register(self) -> None:
         """Tell Telegram where to post, again until it agrees."""
         secret = self._settings.telegram_webhook_secret
-        url = f"{(self._settings.public_url or '').rstrip('/')}{PATH}"
+        url = f"{self._public_url.rstrip('/')}{PATH}"
         while True:
             try:
                 await register_webhook(self._bot, url, secret.get_secret_value() if secret else "")
@@ -154,8 +148,3 @@ def _menus() -> dict[str, list[tuple[str, str]]]:
         language: [(name, say(language, f"menu_{name}")) for name in MENU] for language in LANGUAGES
     }
     return {"": menus["en"], **menus}
-
-
-def telegram_part(store: Store, settings: Settings, intake: Intake, bot_id: UUID, owner: str) -> TelegramPart:
-    """Return the part for a configured bot."""
-    return TelegramPart(settings, intake, bot_id, PollingLease(store, bot_id, owner))

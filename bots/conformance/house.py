@@ -1,0 +1,119 @@
+"""A gateway's side of a channel, in memory: takes updates in once, has something to say, serves what the part is asked."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from app.config import Settings
+from app.domain.event import AnyEvent, ChatAddress
+from app.domain.outgoing import Content
+from app.errors import StoreUnavailableError
+from app.ports import Channel
+from app.services.respond import Ticket
+from app.services.stream import Streams
+from app.store import StatementPool, Store
+from bots.base import RawUpdate
+from bots.package import ChannelContext, ChannelPackage, Part, S
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
+
+
+@dataclass
+class House:
+    """What was stored, repeats dropped by any key. `away` makes the store unreachable; `says` is what is due for whoever
+    asks, given once; `receipts` counts how often it was, and `given` is set from the first time on.
+    """
+
+    stored: list[RawUpdate] = field(default_factory=list)
+    away: bool = False
+    says: list[Content] = field(default_factory=list)
+    receipts: int = 0
+    given: asyncio.Event = field(default_factory=asyncio.Event)
+    _seen: set[str] = field(default_factory=set)
+
+    async def accept(self, updates: Sequence[RawUpdate]) -> None:
+        """Store a batch."""
+        await self.catch_up(updates)
+
+    async def catch_up(self, updates: Sequence[RawUpdate]) -> int:
+        """Store a batch; return how many of it were new."""
+        return sum([await self._store(update) for update in updates])
+
+    def events(self, channel: Channel) -> list[AnyEvent]:
+        """Return what the stored updates say."""
+        return [event for update in self.stored for event in channel.parse(update.body)]
+
+    def context(
+        self, package: ChannelPackage[S], settings: S, house: Settings | None = None, store: Store | None = None
+    ) -> ChannelContext[S]:
+        """Return what a part is built from; without a `store` there is no database behind it."""
+        return ChannelContext(
+            settings=settings,
+            house=house or Settings(),
+            bot_id=uuid4(),
+            born=datetime.now(UTC),
+            owner=f"conformance of {package.name}",
+            accept=self.accept,
+            catch_up=self.catch_up,
+            replies=_Replies(self),
+            store=store or Store(NOWHERE),
+            pool=StatementPool(NOWHERE, size=1),
+            streams=Streams(),
+        )
+
+    @asynccontextmanager
+    async def serving(self, part: Part) -> AsyncIterator[str]:
+        """Serve a part's routes; yield the address. The part is started and closed, its `run` is not called."""
+        app = web.Application()
+        for path, target in part.routes.items():
+            if isinstance(target, web.Application):
+                app.add_subapp(path, target)
+            else:
+                app.router.add_post(path, target)
+        await part.start()
+        async with TestServer(app, host="127.0.0.1") as server:
+            yield str(server.make_url("")).rstrip("/")
+        await part.close()
+
+    async def _store(self, update: RawUpdate) -> bool:
+        if self.away:
+            raise StoreUnavailableError
+        new = self._seen.isdisjoint(update.keys)
+        self._seen.update(update.keys)
+        if new:
+            self.stored.append(update)
+        return new
+
+
+@dataclass(frozen=True, slots=True)
+class _Replies:
+    """`bots.package.Replies`, without waiting."""
+
+    house: House
+
+    async def accept(self, update: RawUpdate) -> Ticket:
+        """Store an update."""
+        new = await self.house.catch_up([update])
+        return Ticket(update.keys[0], update.lane, len(self.house.stored) if new else None)
+
+    @asynccontextmanager
+    async def to(
+        self,
+        ticket: Ticket,  # noqa: ARG002 - what is due is the same for everybody
+        chat: ChatAddress,  # noqa: ARG002 - the same
+        channel: Channel,  # noqa: ARG002 - the same
+        language: str | None = None,  # noqa: ARG002 - the same
+    ) -> AsyncIterator[Sequence[Content]]:
+        """Give what is due."""
+        due = list(self.house.says)
+        yield due
+        self.house.says.clear()
+        if due:
+            self.house.receipts += 1
+            self.house.given.set()

@@ -1,0 +1,59 @@
+"""Telegram as a channel package: what `mentee.channels` finds."""
+
+import re
+from collections.abc import Sequence
+
+import aiohttp
+
+from app.config import Settings
+from app.domain.consent import EVERY_PURPOSE
+from app.domain.messages import text as say
+from bots.package import ChannelContext, ChannelPackage, Finding, IdentityRule, Part
+from bots.telegram.settings import TelegramSettings
+
+_TIMEOUT = aiohttp.ClientTimeout(total=30)
+
+
+def build(context: ChannelContext[TelegramSettings]) -> Part:
+    """Return the part of a configured bot."""
+    from bots.telegram.part import TelegramPart  # noqa: PLC0415 - the library, for whoever uses it
+
+    return TelegramPart(context)
+
+
+async def doctor(settings: TelegramSettings, house: Settings, language: str) -> Sequence[Finding]:  # noqa: ARG001
+    """Ask Telegram who the token belongs to."""
+    what = say(language, "telegram_doctor")
+    if not settings.on:
+        return [Finding(what, "skip", say(language, "telegram_doctor_off"))]
+    name, problem = await _asked(settings)
+    if problem:
+        return [Finding(what, "bad", say(language, "telegram_doctor_bad", detail=problem))]
+    return [Finding(what, "ok", f"@{name}")]
+
+
+async def _asked(settings: TelegramSettings) -> tuple[str, str | None]:
+    """Return the bot's user name and what is wrong."""
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=_TIMEOUT) as session,
+            session.get(f"{settings.telegram_base_url}{settings.token}/getMe") as answer,
+        ):
+            body = await answer.json()
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        # Only the type: the message of a client error holds the URL, and the URL holds the token.
+        return "", type(error).__name__
+    if not body.get("ok"):
+        return "", str(body.get("description", f"HTTP {answer.status}"))
+    return str(body["result"].get("username", "")), None
+
+
+PACKAGE = ChannelPackage(
+    name="telegram",
+    settings=TelegramSettings,
+    account=lambda settings: settings.number,
+    identity=IdentityRule(re.compile(r"[0-9]+"), "telegram:12345"),
+    build=build,
+    doctor=doctor,
+    data_use=EVERY_PURPOSE,
+)
