@@ -206,7 +206,7 @@ async def _whatsapp(store: Store, settings: Settings, intake: Intake) -> "WhatsA
     bot_id = await _bot(store, settings, "whatsapp", number, "Mentee")
     async with store.begin() as tx:
         born = await people.bot_born(tx, bot_id)
-    return WhatsAppPart(settings, intake, bot_id, born)
+    return WhatsAppPart(settings, store, intake, bot_id, born)
 
 
 def _dialogue_parts(

@@ -22,7 +22,8 @@ class Capabilities:
     `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
     edits while a reply streams (None: the reply is shown when it is finished). `words`: where there is no menu, some words
     by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first time becomes known by it; else
-    they arrive by another way, and a sender whom nobody knows was forgotten.
+    they arrive by another way, and a sender whom nobody knows was forgotten. `window_hours`: for how long after a person's
+    last word the platform takes what is freely written (None: always); what comes later waits for their next word.
     """
 
     buttons: bool = True
@@ -35,6 +36,7 @@ class Capabilities:
     max_units: int = 4096
     live_edit_s: float | None = None
     reply_mode: ReplyMode = "push"
+    window_hours: float | None = None
 
 
 class Channel(Protocol):

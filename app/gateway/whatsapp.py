@@ -13,8 +13,10 @@ from app.config import Settings
 from app.domain.messages import text as say
 from app.errors import ConfigError, DeliveryError, StoreUnavailableError
 from app.services.intake import Intake
+from app.store import Store, outbox
 from app.telemetry import Log
 from app.web.health import PartHealth
+from bots.whatsapp.keys import Arrived
 from bots.whatsapp.send import Account, WhatsAppChannel
 from bots.whatsapp.webhook import Handler, Seal, message_handler, status_handler
 
@@ -33,9 +35,13 @@ LISTED_AGAIN = 3
 class WhatsAppPart:
     """The WhatsApp sender of this gateway."""
 
-    def __init__(self, settings: Settings, intake: Intake, bot_id: UUID, born: datetime) -> None:
-        """Take the settings, the door for updates, the bot's row, and since when there is that. Nothing connects yet."""
+    def __init__(self, settings: Settings, store: Store, intake: Intake, bot_id: UUID, born: datetime) -> None:
+        """Take the settings, the database, the door for updates, the bot's row, and since when there is that.
+
+        Nothing connects yet.
+        """
         self.bot_id = bot_id
+        self._store = store
         self._intake = intake
         self._born = born
         self._settings = settings
@@ -50,7 +56,7 @@ class WhatsAppPart:
         """The receivers of Twilio's posts, by path."""
         return {
             PATH: message_handler(self._seal(PATH), self._accept),
-            STATUS_PATH: status_handler(self._seal(STATUS_PATH), self._accept),
+            STATUS_PATH: status_handler(self._seal(STATUS_PATH), self._accept, self._note),
         }
 
     def start(self) -> None:
@@ -86,6 +92,10 @@ class WhatsAppPart:
             return
         if new:
             log.warning("whatsapp:list:caught_up", messages=new)
+
+    async def _note(self, arrived: Arrived) -> None:
+        async with self._store.single() as tx:
+            await outbox.delivered(tx, self.bot_id, arrived.address, arrived.sid, arrived.delivery)
 
     async def close(self) -> None:
         """Close the connections; nothing is on its way any more."""
