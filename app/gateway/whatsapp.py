@@ -80,6 +80,7 @@ class WhatsAppPart:
         reach = [clock.now() - timedelta(hours=LISTED_HOURS), self._born]
         while True:
             await self._catch_up(max(reach))
+            await self._look_at_approvals()
             await asyncio.sleep(CATCH_UP_S)
             reach = [clock.now() - timedelta(seconds=LISTED_AGAIN * CATCH_UP_S), self._born]
 
@@ -92,6 +93,12 @@ class WhatsAppPart:
             return
         if new:
             log.warning("whatsapp:list:caught_up", messages=new)
+
+    async def _look_at_approvals(self) -> None:
+        try:
+            await self.channel.check_approvals(self._store, self.bot_id)
+        except (DeliveryError, StoreUnavailableError) as error:
+            log.failure("whatsapp:approvals:unknown", error)
 
     async def _note(self, arrived: Arrived) -> None:
         async with self._store.single() as tx:

@@ -122,6 +122,14 @@ async def change(tx: Tx, row_id: int, content: Content) -> None:
     await tx.execute(update(outbox).where(outbox.c.id == row_id).values(_changed(content.document())))
 
 
+async def settle(tx: Tx, row_id: int) -> None:
+    """Take the buttons off a message: its question is settled."""
+    found = await tx.scalar(select(outbox.c.content).where(outbox.c.id == row_id))
+    content = Content.of(cast("ContentDocument", found)) if found else None
+    if content and content.buttons:
+        await change(tx, row_id, Content(content.text))
+
+
 async def newest_sent(tx: Tx, chat_id: UUID, limit: int) -> Sequence[tuple[str, Content]]:
     """Return a chat's newest sent messages, newest first, each with its platform id."""
     query = select(outbox.c.provider_message_id, outbox.c.content).where(
@@ -185,7 +193,7 @@ async def provider_id(tx: Tx, turn_id: UUID, part: int = 0) -> str | None:
 # A part of a bot that this gateway has no channel for is for another one, or waits until its token is back.
 _OF_BOTS = "exists (select 1 from chats b where b.id = r.chat_id and b.bot_id = any(:bots))"
 _CLAIM = text(
-    claiming("outbox", "chat_id", waiting="due", held="sending", only=_OF_BOTS)
+    claiming("outbox", "chat_id", waiting="due", held="sending", only=_OF_BOTS)  # noqa: S608 - names of ours
     + """
     from ready, chats c
     where taken.id = ready.id and c.id = taken.chat_id

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 import aiohttp
 from twilio.base.exceptions import TwilioException
@@ -18,6 +19,7 @@ from app.domain.outgoing import Content, Template
 from app.domain.text import is_blank
 from app.errors import DeliveryError, DeliveryRetryError
 from app.ports import Capabilities
+from app.store import Store
 from app.telemetry import Log
 from bots.base import RawUpdate
 from bots.whatsapp.client import open_client
@@ -26,6 +28,7 @@ from bots.whatsapp.form import ME
 from bots.whatsapp.missed import missed
 from bots.whatsapp.parse import parse
 from bots.whatsapp.render import render
+from bots.whatsapp.setup import check_approvals
 from bots.whatsapp.split import MAX_UNITS, split
 
 log = Log(__name__)
@@ -90,6 +93,10 @@ class WhatsAppChannel:
     async def missed(self, since: datetime, until: datetime) -> Sequence[RawUpdate]:
         """Return what people sent in that time, whether or not it came in. Raises the `DeliveryError` family."""
         return await missed(self._connected(), self._account.sid, self._account.sender, since, until)
+
+    async def check_approvals(self, store: Store, bot_id: UUID) -> None:
+        """Learn what Meta decided about templates. Raises the `DeliveryError` family and `StoreUnavailableError`."""
+        await check_approvals(self._connected(), store, bot_id)
 
     def parse(self, body: bytes) -> Sequence[AnyEvent]:
         events = parse(body)
@@ -160,7 +167,7 @@ class WhatsAppChannel:
 
 
 def _filled(template: Template) -> Mapping[str, str]:
-    """Return what sends a template; variables are left out where it has none, because an empty object is refused."""
+    """Return what sends a template."""
     filled = {"content_sid": template.sid}
     if template.variables:
         filled["content_variables"] = json.dumps(dict(template.variables), ensure_ascii=False)

@@ -30,9 +30,7 @@ _TEMPLATES = (
     "Content templates that `mentee whatsapp setup` made at Twilio: which question or notice, in which language, the digest of "
     "what it says, and whether Meta approved it. Until replaced. No personal data."
 )
-_ASKS = (
-    "Each question how a reply was: why it was asked, in which message, and what came of it. As long as its turn. Service."
-)
+_ASKS = "Each question how a reply was: why it was asked, in which message, and what came of it. As long as its turn. Service."
 _STATES_BEFORE = "state in ('due', 'sending', 'sent', 'failed', 'withdrawn')"
 _STATES_AFTER = "state in ('due', 'sending', 'held', 'sent', 'failed', 'withdrawn')"
 

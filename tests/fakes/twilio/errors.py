@@ -1,4 +1,7 @@
-"""Refused calls as Twilio words them. Codes: https://www.twilio.com/docs/api/errors"""
+"""Refused calls as Twilio words them.
+
+Codes: https://www.twilio.com/docs/api/errors
+"""
 
 from aiohttp import web
 

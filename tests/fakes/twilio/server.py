@@ -177,7 +177,9 @@ class TwilioServer:
         if not form.get("To"):
             raise ApiError(21604)
         template = form.get("ContentSid")
-        body, buttons = self.contents.fill(template, form.get("ContentVariables")) if template else (form.get("Body", ""), {})
+        body, buttons = (
+            self.contents.fill(template, form.get("ContentVariables")) if template else (form.get("Body", ""), {})
+        )
         if not body.strip():
             raise ApiError(21602)
         if form.get("From") != self.sender:
