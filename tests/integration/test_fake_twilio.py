@@ -59,7 +59,9 @@ def faults_of(spec: JSON, schema: JSON, value: object, where: str) -> list[str]:
         wrong = "pattern" in schema and not re.search(schema["pattern"], value)
         return [f"{where} does not look right"] if wrong or value not in schema.get("enum", [value]) else []
     if isinstance(value, list):
-        return [fault for n, item in enumerate(value) for fault in faults_of(spec, schema["items"], item, f"{where}[{n}]")]
+        return [
+            fault for n, item in enumerate(value) for fault in faults_of(spec, schema["items"], item, f"{where}[{n}]")
+        ]
     return _faults_of_object(spec, schema, value, where) if isinstance(value, dict) else []
 
 
@@ -144,7 +146,10 @@ async def test_answers_are_what_twilio_describes(spec: JSON, http: aiohttp.Clien
         ("/v1/Content", {"language": "en", "types": {"twilio/quick-reply": {"body": "x", "actions": []}}}, 400),
         (
             "/v1/Content",
-            {"language": "en", "types": {"twilio/quick-reply": {"body": "x", "actions": [{"title": "y" * 21, "id": "1"}]}}},
+            {
+                "language": "en",
+                "types": {"twilio/quick-reply": {"body": "x", "actions": [{"title": "y" * 21, "id": "1"}]}},
+            },
             400,
         ),
         ("/v1/Content/HXnone/ApprovalRequests/whatsapp", {"name": "a", "category": "UTILITY"}, 404),
@@ -158,7 +163,9 @@ async def test_what_twilio_refuses_to_make(http: aiohttp.ClientSession, path: st
 def template(server: TwilioServer, buttons: int = 1, *, approved: bool = False) -> Content:
     """A template with so many quick replies, whose payloads are variables."""
     actions = [{"title": f"B{n}", "id": f"{{{{{n}}}}}"} for n in range(1, buttons + 1)]
-    made = server.contents.create({"language": "en", "types": {"twilio/quick-reply": {"body": "How?", "actions": actions}}})
+    made = server.contents.create(
+        {"language": "en", "types": {"twilio/quick-reply": {"body": "How?", "actions": actions}}}
+    )
     if approved:
         server.contents.ask_approval(made.sid, {"name": "x", "category": "UTILITY"})
         server.contents.decide("approved")
@@ -205,7 +212,9 @@ async def test_which_templates_may_be_sent(
     one = {"ContentVariables": '{"1": "x"}'}
     assert await send(http, twilio_server, ann, ContentSid="HX" + "0" * 32) == 21655
     assert await send(http, twilio_server, ann, ContentSid=template(twilio_server, 4).sid, **four) == 63013
-    assert await send(http, twilio_server, ann, ContentSid=template(twilio_server, 4, approved=True).sid, **four) is None
+    assert (
+        await send(http, twilio_server, ann, ContentSid=template(twilio_server, 4, approved=True).sid, **four) is None
+    )
     ann.refusal = 63016
     assert await send(http, twilio_server, ann, Body="free") == 63016
     assert await send(http, twilio_server, ann, ContentSid=template(twilio_server).sid, **one) == 63016

@@ -90,7 +90,9 @@ async def test_another_text_is_another_template(
     assert len(set(names)) == 3
 
 
-async def test_what_was_made_before_a_failure_stays(database_url: str, store: Store, twilio_server: TwilioServer) -> None:
+async def test_what_was_made_before_a_failure_stays(
+    database_url: str, store: Store, twilio_server: TwilioServer
+) -> None:
     settings = given(database_url, twilio_server)
     twilio_server.contents.known.clear()
     token, twilio_server.token = twilio_server.token, "changed"
