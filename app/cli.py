@@ -49,6 +49,8 @@ def parser() -> argparse.ArgumentParser:
     admin = _add(commands, "admin", _admin, "make a one-time link to the panel")
     admin.add_argument("action", choices=("reset", "first"), help="reset: always; first: only where there is no admin")
     admin.add_argument("--address", help="address of the panel (default: PUBLIC_URL or this machine)")
+    whatsapp = _add(commands, "whatsapp", _whatsapp, "set up WhatsApp at Twilio: templates, addresses, what is missing")
+    whatsapp.add_argument("action", choices=("setup",), help="setup: make what is missing; what stands stays")
     return top
 
 
@@ -99,6 +101,18 @@ def _admin(arguments: argparse.Namespace) -> int:
     if link:
         print(link)
     return 0
+
+
+def _whatsapp(_: argparse.Namespace) -> int:
+    from app.embedded.lines import Lines
+    from app.embedded.messages import Texts, language_of, spoken
+    from app.embedded.whatsapp_setup import set_up
+    from bots.whatsapp.settings import WhatsAppSettings
+
+    settings = config.load()
+    texts = Texts(language_of(settings))
+    with spoken(texts):
+        return set_up(settings, config.read(WhatsAppSettings), Lines(texts))
 
 
 def _invite(arguments: argparse.Namespace) -> int:

@@ -83,6 +83,11 @@ class Settings(BaseSettings):
     model_timeout_s: float = Field(120.0, gt=0, description="longest wait for the next token of a reply")
     max_reply_tokens: int = Field(256, ge=1)
     max_input_chars: int = Field(8000, ge=1, description="longer messages are refused with a sentence")
+    held_days: int = Field(
+        30,
+        ge=1,
+        description="days that a message waits for a person's next word where WhatsApp takes it only after that",
+    )
     retention_left_days: int = Field(
         30, ge=0, description="days after which who opted out or blocked the bot is forgotten; 0: never"
     )
@@ -98,6 +103,11 @@ class Settings(BaseSettings):
         30, ge=0, description="replies a person may ask for within a minute; 0: no limit"
     )
     quota_tokens_per_day: int = Field(0, ge=0, description="tokens a person may use in a day (UTC); 0: no limit")
+    ask_per_day: int = Field(2, ge=0, description="questions how a reply was that a person gets in a day; 0: none")
+    ask_after_silent_replies: int = Field(10, ge=1, description="replies without a word about any, before one is asked")
+    ask_new_checkpoint_replies: int = Field(
+        3, ge=0, description="first replies of a new checkpoint that may be asked about"
+    )
     session_idle_minutes: int = Field(30, ge=1)
     session_max_hours: int = Field(24, ge=1)
     retries_on_correction: int = Field(3, ge=0, le=8, description="rewrites sampled when a reply is corrected")

@@ -144,6 +144,10 @@ class DeliveryUncertainError(DeliveryError):
     """The platform may have taken the message, but its answer was lost; sending again may double it."""
 
 
+class WindowClosedError(DeliveryError):
+    """The platform takes nothing freely written in this chat until its person writes again."""
+
+
 class RecipientGoneError(DeliveryError):
     """The person blocked the bot or the chat is gone."""
 

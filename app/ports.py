@@ -63,7 +63,9 @@ class Capabilities:
     edits while a reply streams (None: the reply is shown when it is finished). `formatting`: Markdown is shown as formats; else
     it arrives without its marks. `words`: where there is no menu, some words
     by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first time becomes known by it; else
-    they arrive by another way, and a sender whom nobody knows was forgotten. `reply_mode`: when the platform takes messages.
+    they arrive by another way, and a sender whom nobody knows was forgotten. `window_hours`: for how long after a person's
+    last word the platform takes what is freely written (None: always); what comes later waits for their next word.
+    `reply_mode`: when the platform takes messages.
     """
 
     buttons: bool = True
@@ -77,6 +79,7 @@ class Capabilities:
     max_units: int = 4096
     live_edit_s: float | None = None
     reply_mode: ReplyMode = Push()
+    window_hours: float | None = None
 
 
 class Channel(Protocol):

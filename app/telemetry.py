@@ -35,6 +35,12 @@ REPLY = Histogram(
 )
 PARTS = Counter("mentee_parts", "Message parts by what became of them.", ["channel", "result"], registry=REGISTRY)
 VOTES = Counter("mentee_votes", "Votes that changed something.", ["channel", "vote"], registry=REGISTRY)
+ASKS = Counter(
+    "mentee_asks", "Questions how a reply was, by why they were asked.", ["channel", "reason"], registry=REGISTRY
+)
+ANSWERED = Counter(
+    "mentee_asks_answered", "Questions how a reply was that were answered.", ["channel", "reason"], registry=REGISTRY
+)
 CORRECTIONS = Counter("mentee_corrections", "Corrections in words.", ["channel"], registry=REGISTRY)
 
 QUIET = (

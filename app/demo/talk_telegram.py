@@ -95,5 +95,5 @@ def _heard(message: "Message") -> Heard:
     voted = next((data for data in buttons if data.startswith("v:")), None)
     retry = next((data for data in buttons if data.startswith("t:")), None)
     failed = voted is None and retry is not None
-    turn = (voted or retry or ":").split(":")[1] or None
+    turn = (retry or ":").split(":")[1] or None  # the question how a reply was has votes too, and is none itself
     return Heard(message.message_id, str(message.message_id), message.text, buttons, turn, failed)

@@ -104,11 +104,15 @@ class IgnoredEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class FailedDeliveryEvent(Event):
-    """The platform took a message of ours and could not deliver it after all; `gone`: it never will to this person."""
+    """The platform took a message of ours and could not deliver it after all.
+
+    `gone`: it never will to this person; `too_late`: it will once they have written again.
+    """
 
     message_id: str = ""
     reason: str = ""
     gone: bool = False
+    too_late: bool = False
 
 
 AnyEvent = MessageEvent | EditEvent | PressEvent | ReactionEvent | MembershipEvent | FailedDeliveryEvent | IgnoredEvent

@@ -3,6 +3,7 @@
 A channel renders it. Serialised to and from JSON for the outbox row.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self, TypedDict
 
@@ -14,6 +15,13 @@ class ButtonDocument(TypedDict):
     data: str
 
 
+class TemplateDocument(TypedDict):
+    """A template's use as stored."""
+
+    sid: str
+    variables: dict[str, str]
+
+
 class ContentDocument(TypedDict, total=False):
     """A content as stored in `outbox.content`."""
 
@@ -21,6 +29,15 @@ class ContentDocument(TypedDict, total=False):
     buttons: list[list[ButtonDocument]]
     reply_to: str | None
     file_name: str | None
+    template: TemplateDocument | None
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A message that was laid down at the platform beforehand: its id there, and what fills its gaps by their names."""
+
+    sid: str
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +50,16 @@ class Button:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What one message part should show: Markdown `text`, rows of buttons, and for a file its name (`text` is then its body)."""
+    """What one message part should show: Markdown `text`, rows of buttons, and for a file its name (`text` is then its body).
+
+    Where a `template` says the same at its platform, that is sent, and `text` where the platform does not take it.
+    """
 
     text: str
     buttons: tuple[tuple[Button, ...], ...] = field(default_factory=tuple)
     reply_to: str | None = None
     file_name: str | None = None
+    template: Template | None = None
 
     @property
     def choices(self) -> tuple[Button, ...]:
@@ -57,10 +78,15 @@ class Content:
     def document(self) -> ContentDocument:
         """Return the JSON form."""
         rows = [[ButtonDocument(label=b.label, data=b.data) for b in row] for row in self.buttons]
-        return ContentDocument(text=self.text, buttons=rows, reply_to=self.reply_to, file_name=self.file_name)
+        shown = ContentDocument(text=self.text, buttons=rows, reply_to=self.reply_to, file_name=self.file_name)
+        if self.template:
+            shown["template"] = TemplateDocument(sid=self.template.sid, variables=dict(self.template.variables))
+        return shown
 
     @classmethod
     def of(cls, document: ContentDocument) -> Self:
         """Return the content of its JSON form."""
         rows = tuple(tuple(Button(b["label"], b["data"]) for b in row) for row in document.get("buttons", []))
-        return cls(document.get("text", ""), rows, document.get("reply_to"), document.get("file_name"))
+        used = document.get("template")
+        template = Template(used["sid"], used["variables"]) if used else None
+        return cls(document.get("text", ""), rows, document.get("reply_to"), document.get("file_name"), template)

@@ -2,11 +2,13 @@
 
 Inside a sentence they mean nothing. `quit` words ask in any case, because carriers know them as opting out; `halt` words
 mean something only while a reply is being written. `stop` is both `leave` and, while a reply is being written, `halt`.
+Opinions are about a reply; one that may as well be an answer to it ("good") is an opinion only where one was asked for.
 """
 
 import re
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -37,11 +39,34 @@ _SAID: Mapping[Word, tuple[str, ...]] = {
     ),
     Word.BOT: ("bot", "back to the bot", "봇", "봇으로", "다시 봇"),
 }  # fmt: skip
+_OPINIONS: Mapping[tuple[int, bool], tuple[str, ...]] = {
+    (1, True): (
+        "good answer", "good reply", "great answer", "great reply", "good bot", "thumbs up",
+        "좋은 답변", "좋은 답변이에요", "좋은 답이에요", "답변 좋아요", "답변이 좋아요", "답이 좋아요",
+    ),
+    (-1, True): (
+        "bad answer", "bad reply", "wrong answer", "bad bot", "thumbs down",
+        "나쁜 답변", "나쁜 답변이에요", "답변 별로예요", "답변이 별로예요", "답이 별로예요", "답변 별로", "잘못된 답변이에요",
+    ),
+    (1, False): ("good", "very good", "great", "it was good", "좋아요", "좋아", "좋음", "좋았어요", "좋네요"),
+    (-1, False): (
+        "bad", "very bad", "not good", "it was bad", "별로예요", "별로에요", "별로", "별로였어요", "나빠요", "나쁨", "안 좋아요",
+    ),
+}  # fmt: skip
+_VIEWS = {said: kind for kind, every in _OPINIONS.items() for said in every}
 _MEANINGS = {said: word for word, every in _SAID.items() for said in every}
 _AROUND = re.compile(r"^[\s\W_]+|[\s\W_]+$")
 # Who wants to stop what is being written means it even where the same word could mean leaving.
 STOPS = frozenset({Word.LEAVE, Word.QUIT, Word.HALT})
 ALSO_HALT = frozenset({"stop"})
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What words by themselves say of a reply: 1 or -1. `clear`: they can hardly be said of anything else."""
+
+    value: int
+    clear: bool
 
 
 def bare(text: str) -> str:
@@ -53,3 +78,9 @@ def bare(text: str) -> str:
 def word(text: str) -> Word | None:
     """Return what a message means that is nothing but one of the words; None for every other."""
     return None if text.lstrip().startswith("/") else _MEANINGS.get(bare(text))
+
+
+def opinion(text: str) -> Opinion | None:
+    """Return what a message says of a reply that is nothing but such words; None for every other."""
+    found = None if text.lstrip().startswith("/") else _VIEWS.get(bare(text))
+    return Opinion(*found) if found else None

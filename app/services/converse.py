@@ -33,6 +33,7 @@ from app.errors import (
 )
 from app.failpoints import reach
 from app.ports import Channel, Model, Sampling
+from app.services import asking
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
@@ -83,6 +84,8 @@ class Request:
     message_id: str | None
     origin: Origin
     sibling_of: UUID | None = None
+    greeted: bool = False
+    """Whether the same message was greeted, with the question of consent."""
 
     @property
     def remembers(self) -> bool:
@@ -287,6 +290,7 @@ class Converse:
                 await self._deliver(tx, request, turn, plan, outcome)
                 await self._count(tx, request, plan, outcome)
                 await _use(tx, request, outcome)
+                await self._ask(tx, request, turn, plan, outcome)
             await work.done(tx)
         reach("converse:stored")
         _measure(request.channel.name, outcome)
@@ -320,6 +324,15 @@ class Converse:
         await memory.used(tx, [line.id for line in used], request.session.id)
         await memory.failed(tx, [line.id for line in used if line.broken_by(outcome.reply_text)])
         await self._learning.after_reply(tx, request.person_id)
+
+    async def _ask(self, tx: Tx, request: Request, turn: Turn, plan: Plan, outcome: Outcome) -> None:
+        """Ask how a whole reply was where that is worth it, and where nothing else is asked in the same breath."""
+        told_news = plan.route is not None and not plan.route.announced
+        if outcome.state != "done" or not request.chat.private or request.greeted or told_news:
+            return
+        if request.person_id:
+            reply = asking.Reply(request.channel, request.chat, request.language, request.person_id, turn.id)
+            await asking.consider(tx, reply, self._settings)
 
     async def _placeholder(self, turn_id: UUID) -> str | None:
         async with self._store.single() as tx:

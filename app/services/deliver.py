@@ -5,6 +5,7 @@ due ──claim──► sending ──► sent            the platform has this
                   │ answer lost, new part  sent again: the one case in which a copy is possible
                   │ answer lost, edit      edited again, which is harmless
                   │ chat moved             the chat gets its new id, and the part goes there at once
+                  │ window closed          held, with all behind it, until the person writes again (app/store/holding.py)
                   │ person gone            the chat is closed, nothing more is sent
                   └ refused                failed, with the reason
 
@@ -24,10 +25,11 @@ from app.errors import (
     DeliveryUncertainError,
     RecipientGoneError,
     StoreUnavailableError,
+    WindowClosedError,
 )
 from app.failpoints import reach
 from app.ports import Channel
-from app.store import Store, outbox, people
+from app.store import Store, holding, outbox, people
 from app.telemetry import PARTS, Log
 
 log = Log(__name__)
@@ -35,6 +37,7 @@ IDLE_S = 0.5
 STORE_AWAY_S = 2.0
 MAX_ATTEMPTS = 8
 MAX_BACKOFF_S = 300.0
+HOUR_S = 3600.0
 # Shorter than the lease: who is still sending when it ends would be joined by a second sender.
 SEND_S = outbox.LEASE_S * 0.75
 
@@ -110,6 +113,9 @@ class Deliverer:
             async with self._store.begin() as tx:
                 await outbox.withdraw(tx, row.chat_id)
             return
+        if self._closed(row):
+            await self._hold(row, holding.BY_CLOCK)
+            return
         try:
             async with asyncio.timeout(SEND_S):
                 message_id = await self._hand_over(self._channels[row.bot_id], row)
@@ -121,6 +127,8 @@ class Deliverer:
             self._count(row, "told_to_wait")
         except (DeliveryUncertainError, TimeoutError):
             await self._again(row, "answer_lost")
+        except WindowClosedError as error:
+            await self._hold(row, error.code or holding.BY_CLOCK)
         except RecipientGoneError:
             async with self._store.begin() as tx:
                 await outbox.withdraw(tx, row.chat_id)
@@ -135,6 +143,23 @@ class Deliverer:
             self._count(row, "sent")
             if not recorded:
                 log.warning("outbox:claim:lost", outbox=row.id)
+
+    def _closed(self, row: outbox.Due) -> bool:
+        """Whether nothing freely written is taken in a chat now. Where nobody knows, the platform is asked."""
+        hours = self._channels[row.bot_id].capabilities.window_hours
+        if hours is None or row.content.template:
+            return False
+        return row.behind_held or (row.silent_s is not None and row.silent_s > hours * HOUR_S)
+
+    async def _hold(self, row: outbox.Due, why: str) -> None:
+        if row.content.template:
+            await self._fail(row, why)  # what was made for a closed window waits for nothing
+            return
+        async with self._store.begin() as tx:
+            held = await holding.hold(tx, row, why)
+        if held:
+            self._count(row, "held")
+            log.info("outbox:part:held", outbox=row.id, why=why)
 
     async def _hand_over(self, channel: Channel, row: outbox.Due) -> str:
         try:

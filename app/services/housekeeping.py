@@ -1,21 +1,24 @@
 """What ends by itself: raw bodies, old notices, parts that nobody can send, texts of ended sessions without memory consent,
-people who are long gone; and what is taken up again.
+people who are long gone; what is taken up again; and who is told that something waits for them.
 """
 
 import asyncio
 from uuid import UUID
 
 from app.config import Settings
+from app.domain.messages import text as say
+from app.domain.outgoing import Content, Template
 from app.errors import NotFoundError, StoreUnavailableError
 from app.services import learn
 from app.services.forget import forget_person
-from app.store import Store, inbox, leaving, outbox, turns
+from app.store import Store, Tx, holding, inbox, leaving, outbox, turns
 from app.telemetry import Log
 
 log = Log(__name__)
 EVERY_S = 60.0
 # Each takes its files along; more wait for the next minute.
 MOST_FORGOTTEN = 20
+MOST_TOLD = 100
 
 
 async def keep_house(store: Store, settings: Settings) -> None:
@@ -34,6 +37,8 @@ async def clean(store: Store, settings: Settings) -> None:
         bodies = await inbox.purge(tx, settings.raw_body_days)
         texts = await turns.forget_texts_of_ended_sessions(tx, settings.session_idle_minutes)
         given_up = await outbox.give_up_waiting(tx, settings.raw_body_days)
+        given_up = [*given_up, *await holding.end(tx, settings.held_days)]
+        told = await tell_of_held(tx, settings)
         await outbox.purge_notices(tx, settings.raw_body_days)
         taken_up = await learn.take_up(tx)
         gone = await leaving.long_gone(
@@ -47,6 +52,20 @@ async def clean(store: Store, settings: Settings) -> None:
         log.warning("housekeeping:parts:given_up", parts=len(given_up))
     if taken_up:
         log.info("housekeeping:jobs:taken_up", jobs=taken_up)
+    if told:
+        log.info("housekeeping:held:told", chats=told)
+
+
+async def tell_of_held(tx: Tx, settings: Settings) -> int:
+    """Tell people, by template and once, that something waits for their next word; return how many.
+
+    Only where a template was made and Meta approved it; elsewhere it just waits.
+    """
+    untold = await holding.untold(tx, settings.language, MOST_TOLD)
+    for chat in untold:
+        news = Content(say(chat.language, "template.news.body"), template=Template(chat.content_sid))
+        await outbox.put(tx, chat.chat_id, news)
+    return len(untold)
 
 
 async def _forget(store: Store, settings: Settings, person_id: UUID) -> None:

@@ -1,10 +1,14 @@
-"""What an update leads to, in one statement: its chat, its bot's identity, what its person allows and has used lately."""
+"""What an update leads to, in one statement: its chat, its bot's identity, what its person allows and has used lately.
+
+Whoever writes opens the chat: what was held until then is due again, by the same statement and before any reply.
+"""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Select, Uuid, bindparam, func, select, true
+from sqlalchemy import BigInteger, ColumnElement, DateTime, Row, Select, Uuid, bindparam, func, select, true
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.consent import ConsentEvent, Consents, Purpose
@@ -13,6 +17,7 @@ from app.domain.person import Chat, Identity
 from app.domain.quota import MINUTE_S, Usage
 from app.store.clock import after, seconds_left_today, seconds_since, today
 from app.store.engine import Tx
+from app.store.holding import released
 from app.store.people import chat_in, chat_made_or_known, identity_of, latest_answers, newest_identity, placed
 from app.store.tables import people as t
 from app.store.tables.road import inbox, turns
@@ -34,13 +39,17 @@ class Entered:
     invited: bool
 
 
-async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inbox_id: int) -> Entered:
+async def enter(
+    tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inbox_id: int, said_at: datetime | None = None
+) -> Entered:
     """Return what an update of this person leads to; the chat is made when it is new and locked until `tx` ends.
+
+    `said_at` is when they wrote, where that was not as the update came in.
 
     The person's row is held already, so that forgetting waits and the update's body stays. An answer to a consent may come
     in between: whoever keeps something of theirs asks again.
     """
-    values = placed(bot_id, address, person_id) | {"inbox": inbox_id, "sender": person_id}
+    values = placed(bot_id, address, person_id) | {"inbox": inbox_id, "sender": person_id, "said_at": said_at}
     row = (await tx.execute(_ENTERED, values)).one()
     answers = zip(row.purposes or (), row.events or (), row.moments or (), row.notices or (), strict=True)
     allowed = Consents.of(ConsentEvent(Purpose(purpose), *answer) for purpose, *answer in answers)
@@ -50,7 +59,9 @@ async def enter(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID, inb
 
 
 def _entered() -> Select[tuple[object, ...]]:
-    chat = chat_made_or_known().cte("chat")
+    received = select(inbox.c.received_at).where(inbox.c.id == bindparam("inbox", type_=BigInteger)).scalar_subquery()
+    said_at = bindparam("said_at", type_=DateTime(timezone=True))
+    chat = chat_made_or_known(func.coalesce(said_at, received, func.now())).cte("chat")
     identity = newest_identity(chat.c.bot_id).lateral("identity")
     answer = latest_answers().subquery("answer")
     columns = {"purposes": answer.c.purpose, "events": answer.c.event, "moments": answer.c.at}
@@ -60,8 +71,9 @@ def _entered() -> Select[tuple[object, ...]]:
     has_body = func.coalesce(body.scalar_subquery(), False).label("has_body")
     with_code = select(t.invitations.c.id).where(t.invitations.c.person_id == bindparam("sender", type_=Uuid))
     invited = with_code.exists().label("invited")
-    return select(chat, identity, said, has_body, invited, *_used_lately()).select_from(
-        chat.outerjoin(identity, true()).join(said, true())
+    found = select(chat, identity, said, has_body, invited, *_used_lately())
+    return found.select_from(chat.outerjoin(identity, true()).join(said, true())).add_cte(
+        released(select(chat.c.id).scalar_subquery()).cte("released")
     )
 
 

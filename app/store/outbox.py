@@ -13,6 +13,7 @@ from uuid import UUID
 from sqlalchemy import Integer, bindparam, case, func, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
 
+from app.domain.delivery import earlier
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content, ContentDocument
 from app.store.claims import claiming
@@ -28,7 +29,11 @@ SETTLED = ("sent", "failed", "withdrawn")
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A part whose content the platform does not have yet; `gone`: nothing reaches its chat any more."""
+    """A part whose content the platform does not have yet; `gone`: nothing reaches its chat any more.
+
+    `heard_at`: when somebody last wrote in its chat, `silent_s` ago, None where nobody knows; `behind_held`: something before
+    it waits for their next word.
+    """
 
     id: int
     chat_id: UUID
@@ -41,6 +46,9 @@ class Due:
     attempts: int
     lease_until: datetime
     gone: bool = False
+    heard_at: datetime | None = None
+    silent_s: float | None = None
+    behind_held: bool = False
 
 
 async def put(tx: Tx, chat_id: UUID, content: Content, *, kind: str = "notice") -> int:
@@ -56,7 +64,7 @@ async def put_part(tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Con
 
 def _changed(content: object) -> dict[str, object]:
     # A part on its way stays with whoever sends it: claimed anew before its platform id is known, it would be sent twice.
-    state = case((outbox.c.state == "sending", "sending"), else_="due")
+    state = case((outbox.c.state.in_(("sending", "held")), outbox.c.state), else_="due")
     return {
         "content": content,
         "version": outbox.c.version + 1,
@@ -98,7 +106,7 @@ async def message_with(tx: Tx, chat_id: UUID, data: str) -> str | None:
 
 _OFFERING = text("""
     select id, content from outbox
-    where chat_id = :chat and state in ('due', 'sending', 'sent') and jsonb_path_exists(content, '$.buttons[*][*].data ? (@ starts with $head)', :heads)
+    where chat_id = :chat and state in ('due', 'sending', 'held', 'sent') and jsonb_path_exists(content, '$.buttons[*][*].data ? (@ starts with $head)', :heads)
     order by id desc limit :limit
 """).bindparams(bindparam("heads", type_=JSONB))
 
@@ -114,6 +122,14 @@ async def change(tx: Tx, row_id: int, content: Content) -> None:
     await tx.execute(update(outbox).where(outbox.c.id == row_id).values(_changed(content.document())))
 
 
+async def settle(tx: Tx, row_id: int) -> None:
+    """Take the buttons off a message: its question is settled."""
+    found = await tx.scalar(select(outbox.c.content).where(outbox.c.id == row_id))
+    content = Content.of(cast("ContentDocument", found)) if found else None
+    if content and content.buttons:
+        await change(tx, row_id, Content(content.text))
+
+
 async def newest_sent(tx: Tx, chat_id: UUID, limit: int) -> Sequence[tuple[str, Content]]:
     """Return a chat's newest sent messages, newest first, each with its platform id."""
     query = select(outbox.c.provider_message_id, outbox.c.content).where(
@@ -124,13 +140,34 @@ async def newest_sent(tx: Tx, chat_id: UUID, limit: int) -> Sequence[tuple[str, 
 
 
 async def undelivered(tx: Tx, bot_id: UUID, message_id: str, reason: str) -> UUID | None:
-    """Note that a sent part never arrived, for good; return its chat, None when no such part is known."""
+    """Note that a sent part never arrived, for good; return its chat, None when no such part is known.
+
+    What arrived has arrived: a later word that it did not has no effect.
+    """
     mine = select(chats.c.id).where(chats.c.bot_id == bot_id)
     known = (outbox.c.provider_message_id == message_id) & outbox.c.chat_id.in_(mine)
-    state = case((outbox.c.state == "sent", "failed"), else_=outbox.c.state)
-    noted = update(outbox).where(known).values(state=state, error=reason).returning(outbox.c.chat_id)
+    lost = (outbox.c.state == "sent") & outbox.c.delivery.is_(None)
+    state, error = case((lost, "failed"), else_=outbox.c.state), case((lost, reason), else_=outbox.c.error)
+    noted = update(outbox).where(known).values(state=state, error=error).returning(outbox.c.chat_id)
     found = (await tx.execute(noted)).scalars().first()
     return UUID(str(found)) if found else None
+
+
+_DELIVERED = text("""
+    update outbox o set delivery = :delivery from chats c
+    where c.bot_id = :bot and c.external_id = :address and c.thread = '' and o.chat_id = c.id
+      and o.provider_message_id = :message and o.state in ('due', 'sending', 'sent')
+      and (o.delivery is null or o.delivery = any(:earlier))
+""")
+
+
+async def delivered(tx: Tx, bot_id: UUID, address: str, message_id: str, delivery: str) -> bool:
+    """Note how far a part came in the chat at `address`; False where that says nothing beyond what is known of it.
+
+    Repeated and out of order as they come, such words only ever lead on (`app/domain/delivery.py`); what failed has failed.
+    """
+    values = {"bot": bot_id, "address": address, "message": message_id, "delivery": delivery}
+    return (await tx.execute(_DELIVERED, values | {"earlier": list(earlier(delivery))})).rowcount > 0
 
 
 async def last_part(tx: Tx, turn_id: UUID) -> tuple[int, Content] | None:
@@ -156,12 +193,14 @@ async def provider_id(tx: Tx, turn_id: UUID, part: int = 0) -> str | None:
 # A part of a bot that this gateway has no channel for is for another one, or waits until its token is back.
 _OF_BOTS = "exists (select 1 from chats b where b.id = r.chat_id and b.bot_id = any(:bots))"
 _CLAIM = text(
-    claiming("outbox", "chat_id", waiting="due", held="sending", only=_OF_BOTS)
+    claiming("outbox", "chat_id", waiting="due", held="sending", only=_OF_BOTS)  # noqa: S608 - names of ours
     + """
     from ready, chats c
     where taken.id = ready.id and c.id = taken.chat_id
-    returning taken.id, taken.chat_id, taken.turn_id, taken.content, taken.version, taken.provider_message_id,
-              taken.attempts, taken.lease_until, c.bot_id, c.external_id, c.thread, c.kind, c.status
+    returning taken.id, taken.chat_id, taken.turn_id, taken.content, taken.version, taken.sent_version,
+              taken.provider_message_id, taken.attempts, taken.lease_until, c.bot_id, c.external_id, c.thread, c.kind,
+              c.status, c.heard_at, extract(epoch from now() - c.heard_at)::float as silent_s,
+              exists (select 1 from outbox h where h.chat_id = c.id and h.state = 'held') as behind_held
     """
 )
 
@@ -178,10 +217,14 @@ async def claim(tx: Tx, owner: str, limit: int, bots: Collection[UUID]) -> list[
             turn_id=r.turn_id,
             content=Content.of(r.content),
             version=r.version,
-            provider_message_id=r.provider_message_id,
+            # What the platform took and never delivered is sent anew, not edited.
+            provider_message_id=r.provider_message_id if r.sent_version else None,
             attempts=r.attempts,
             lease_until=r.lease_until,
             gone=r.status == "gone",
+            heard_at=r.heard_at,
+            silent_s=r.silent_s,
+            behind_held=r.behind_held,
         )
         for r in rows
     ]
@@ -231,7 +274,7 @@ def _later(delay_s: float, error: str) -> dict[str, object]:
 
 async def withdraw(tx: Tx, chat_id: UUID) -> None:
     """Drop what was still to be sent to a chat that is gone."""
-    waiting = update(outbox).where(outbox.c.chat_id == chat_id, outbox.c.state.in_(("due", "sending")))
+    waiting = update(outbox).where(outbox.c.chat_id == chat_id, outbox.c.state.in_(("due", "sending", "held")))
     await tx.execute(waiting.values(state="withdrawn", lease_until=None))
 
 
@@ -244,6 +287,7 @@ async def purge_notices(tx: Tx, days: int) -> Sequence[int]:
 
 async def give_up_waiting(tx: Tx, days: int) -> Sequence[int]:
     """Give up what nobody could send for `days`, as when a bot's token never comes back; return the rows."""
-    waiting = (outbox.c.state == "due") & outbox.c.sent_at.is_(None) & (outbox.c.created_at < after(-days * DAY_S))
+    since = func.coalesce(outbox.c.released_at, outbox.c.created_at)
+    waiting = (outbox.c.state == "due") & outbox.c.sent_at.is_(None) & (since < after(-days * DAY_S))
     given_up = update(outbox).where(waiting).values(state="failed", error="waited_too_long")
     return list(await tx.scalars(given_up.returning(outbox.c.id)))

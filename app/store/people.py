@@ -7,6 +7,7 @@ PostgreSQL needs to run it.
 import hashlib
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Row, Select, bindparam, case, func, select, update
@@ -200,19 +201,26 @@ async def chat_of(tx: Tx, bot_id: UUID, address: ChatAddress, person_id: UUID | 
 def placed(bot_id: UUID, address: ChatAddress, person_id: UUID | None) -> dict[str, object]:
     """Return what `chat_made_or_known` is run with; a group belongs to nobody."""
     owner = person_id if address.kind == "private" else None
-    chat = {"bot_id": bot_id, "external_id": address.external_id, "thread": address.thread, "kind": address.kind}
+    chat = {"bot_id": bot_id, "external_id": address.external_id, "thread": address.thread, "chat_kind": address.kind}
     return chat | {"person_id": owner}
 
 
-def chat_made_or_known() -> ReturningInsert[tuple[object, ...]]:
-    """Return the statement that finds a chat, or makes it, and locks it."""
-    # Written out, because inside another statement nothing is filled in from what that is run with.
+def chat_made_or_known(heard_at: ColumnElement[datetime] | None = None) -> ReturningInsert[tuple[object, ...]]:
+    """Return the statement that finds a chat, or makes it, and locks it; `heard_at` is when somebody wrote or tapped in it."""
+    # Written out, because inside another statement nothing is filled in from what that is run with. The kind by a name of
+    # its own: an update of the outbox, which has such a column, would take it for its own there.
     columns = [t.chats.c[name] for name in ("bot_id", "external_id", "thread", "kind", "person_id")]
-    made = insert(t.chats).values({column: bindparam(column.name, type_=column.type) for column in columns})
+    names = {"kind": "chat_kind"}
+    values: dict[ColumnElement[Any], object] = {
+        column: bindparam(names.get(column.name, column.name), type_=column.type) for column in columns
+    }
+    made = insert(t.chats).values(values | {t.chats.c.heard_at: heard_at})
     # A chat that was left without a person (they were forgotten, or only blocked the bot) belongs to who writes in it now.
     known = {"kind": made.excluded.kind, "person_id": func.coalesce(t.chats.c.person_id, made.excluded.person_id)}
     # Whoever writes is not gone, whatever the platform said when we wrote.
     known["status"] = case((t.chats.c.status == "gone", "active"), else_=t.chats.c.status)
+    if heard_at is not None:
+        known["heard_at"] = func.greatest(t.chats.c.heard_at, made.excluded.heard_at)
     made = made.on_conflict_do_update(index_elements=["bot_id", "external_id", "thread"], set_=known)
     return made.returning(t.chats)
 

@@ -18,6 +18,7 @@ from app.errors import NotFoundError
 from app.store.consents import allows_in_sql
 from app.store.engine import Tx
 from app.store.outbox import SETTLED
+from app.store.tables.feedback import asks
 from app.store.tables.people import accounts, chats, people
 from app.store.tables.road import outbox, turns
 
@@ -168,8 +169,10 @@ async def access_turn(tx: Tx, person_id: UUID, turn_id: UUID) -> Turn:
 
 
 async def by_message(tx: Tx, chat_id: UUID, message_id: str) -> Turn | None:
-    """Return the turn whose reply has a part with this platform id."""
-    part = select(outbox.c.turn_id).where(outbox.c.chat_id == chat_id, outbox.c.provider_message_id == message_id)
+    """Return the turn whose reply has a part with this platform id, or is asked about in the message with it."""
+    about = func.coalesce(outbox.c.turn_id, asks.c.turn_id)
+    part = select(about).select_from(outbox.outerjoin(asks, asks.c.outbox_id == outbox.c.id))
+    part = part.where(outbox.c.chat_id == chat_id, outbox.c.provider_message_id == message_id)
     return await _one(tx, select(turns).where(turns.c.id.in_(part)))
 
 

@@ -48,6 +48,7 @@ async def _look(store: Store) -> None:
     _DATABASE.set(1)
     _WAITING.labels("inbox").set(found.inbox_waiting)
     _WAITING.labels("outbox").set(found.outbox_due)
+    _WAITING.labels("held").set(found.held)
     _WAITING.labels("set_aside").set(found.set_aside)
     for queue in queues:
         _WAITING.labels(queue.name).set(queue.queued)

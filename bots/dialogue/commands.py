@@ -8,7 +8,7 @@ from app.domain.messages import LANGUAGES
 from app.domain.messages import text as say
 from app.services.lanes import Work
 from app.store import Tx, people, sessions, turns
-from bots.dialogue import consent, message, personal
+from bots.dialogue import consent, message, opinion, personal
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
@@ -100,6 +100,14 @@ async def _language(tx: Tx, _parts: Parts, room: Room, event: MessageEvent) -> N
     await room.tell(tx, say(choice, "language_set"))
 
 
+async def _good(tx: Tx, _parts: Parts, room: Room, event: MessageEvent) -> None:
+    await opinion.rate(tx, room, event, 1)
+
+
+async def _bad(tx: Tx, _parts: Parts, room: Room, event: MessageEvent) -> None:
+    await opinion.rate(tx, room, event, -1)
+
+
 async def _unknown(tx: Tx, _parts: Parts, room: Room, _event: MessageEvent) -> None:
     await room.tell(tx, room.say("unknown_command"))
 
@@ -138,6 +146,8 @@ QUICK: dict[str, Callable[[Tx, Parts, Room, MessageEvent], Awaitable[None]]] = {
     "export": _export,
     "whoami": _whoami,
     "language": _language,
+    "good": _good,
+    "bad": _bad,
 }
 SLOW: dict[str, Callable[[Parts, Room, Work], Awaitable[None]]] = {
     "retry": _retry,

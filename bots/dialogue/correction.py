@@ -19,6 +19,7 @@ from app.domain.press import Press, short_id
 from app.domain.text import literal
 from app.domain.turn import Turn
 from app.errors import NotFoundError
+from app.services import asking
 from app.services import feedback as judging
 from app.services.feedback import Judged, Said
 from app.services.lanes import Work
@@ -72,6 +73,7 @@ async def correct(parts: Parts, room: Room, said: Said, work: Work) -> None:
         await people.set_awaiting(tx, room.chat.id, None)
         judged = await judging.keep(tx, said, classification, parts.settings.ladder)
         CORRECTIONS.labels(room.channel.name).inc(not judged.known_before)
+        await asking.answered(tx, room.channel, said.turn.id, room.person_id, "words")
         if judged.known_before:  # a try that was cut off said already what became of it
             line = await line_of(tx, room, judged.feedback_id, said.text)
         else:

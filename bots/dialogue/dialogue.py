@@ -22,7 +22,7 @@ from app.domain.turn import Outcome
 from app.errors import ChannelAwayError, NotFoundError
 from app.ports import Channel
 from app.services.lanes import Work
-from app.store import Tx, outbox, people, turns
+from app.store import Tx, holding, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
 from bots.dialogue import album, choices, entrance, leaving, message, press, voting
@@ -173,7 +173,8 @@ class Dialogue:
     async def _undelivered(self, event: FailedDeliveryEvent, work: Work) -> None:
         """Note what the platform could not deliver; its word may come before our own receipt is stored."""
         async with self._parts.store.begin() as tx:
-            chat_id = await outbox.undelivered(tx, work.claimed.bot_id, event.message_id, event.reason)
+            lost = holding.take_back if event.too_late else outbox.undelivered
+            chat_id = await lost(tx, work.claimed.bot_id, event.message_id, event.reason)
             if chat_id and event.gone:
                 await outbox.withdraw(tx, chat_id)
                 await people.set_chat_status(tx, chat_id, "gone")

@@ -18,12 +18,9 @@ from app.services.converse import Begun, Request
 from app.services.feedback import Said
 from app.services.lanes import Work
 from app.store import Tx, feedback, inbox, leaving, people, turns
-from bots.dialogue import commands, consent, correction, media, voting
+from bots.dialogue import commands, consent, correction, media, opinion
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held, session_of
-
-THUMBS = {"👍": 1, "👎": -1}
-
 
 Then = Callable[[], Awaitable[None]]
 """What is left to do once a transaction is committed."""
@@ -44,7 +41,7 @@ async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work
         # A try that was cut off began to answer it; whatever is awaited by now, it was a message.
         return await _reply(tx, parts, room, event, text, work)
     asked = room.chat.awaiting is not None and room.chat.awaiting.kind in EXAMPLES
-    if room.chat.private and not event.forwarded and (asked or _thumb(text)):
+    if room.chat.private and not event.forwarded and (asked or opinion.may_be_vote(event, text)):
         return partial(_taken_or_answered, parts, room, event, text, work)
     return await _correct_or_answer(tx, parts, room, event, text, work)
 
@@ -88,7 +85,7 @@ async def _taken_or_answered(parts: Parts, room: Room, event: MessageEvent, text
     then: Then | None = None
     async with parts.store.begin() as tx:
         room = await held(tx, room)
-        if await _voted(tx, room, event, text) or await _exemplified(tx, parts, room, event, text):
+        if await opinion.voted(tx, room, event, text) or await _exemplified(tx, parts, room, event, text):
             await work.done(tx)
         else:
             then = await _correct_or_answer(tx, parts, room, event, text, work)
@@ -97,27 +94,11 @@ async def _taken_or_answered(parts: Parts, room: Room, event: MessageEvent, text
         await then()
 
 
-async def _voted(tx: Tx, room: Room, event: MessageEvent, text: str) -> bool:
-    thumb = _thumb(text)
-    turn = await _thumbed(tx, room, event) if thumb else None
-    if not thumb or turn is None:
-        return False
-    if voting.votable(room, turn):
-        await voting.vote(tx, room, turn, thumb, "words")
-    else:
-        await room.tell(tx, room.say("vote_without_reply"))
-    return True
-
-
 async def _exemplified(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: str) -> bool:
     waiting = room.chat.awaiting
-    if waiting is None or waiting.kind not in EXAMPLES or await _replied_to(tx, room, event):
+    if waiting is None or waiting.kind not in EXAMPLES or await opinion.replied_to(tx, room, event):
         return False
     return await correction.written_example(tx, parts, room, waiting, text)
-
-
-def _thumb(text: str) -> int | None:
-    return THUMBS.get(text.strip().rstrip("\ufe0f🏻🏼🏽🏾🏿"))
 
 
 async def _greet(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
@@ -140,15 +121,6 @@ def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | 
     return room.say("too_long", length=len(text), limit=limit) if len(text) > limit else None
 
 
-async def _thumbed(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:
-    return await (_replied_to(tx, room, event) if event.reply_to else turns.last(tx, room.chat.id))
-
-
-async def _replied_to(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:
-    """Return the turn whose reply a message quotes; None also for a quoted question of the bot, which is answered by it."""
-    return await turns.by_message(tx, room.chat.id, event.reply_to) if event.reply_to else None
-
-
 async def _corrected_turn(tx: Tx, room: Room, event: MessageEvent, work: Work) -> Turn | None:
     """Return the turn that a message corrects: the one replied to, or the one the bot asked about.
 
@@ -159,7 +131,7 @@ async def _corrected_turn(tx: Tx, room: Room, event: MessageEvent, work: Work) -
     if work.claimed.attempts > 1 and (known := await feedback.by_evidence(tx, room.person_id, _evidence(work))):
         # A try that was cut off took it for a correction, and no longer waits for one.
         return await turns.access_turn(tx, room.person_id, known.turn_id)
-    if turn := await _replied_to(tx, room, event):
+    if turn := await opinion.replied_to(tx, room, event):
         return turn if turn.person_id == room.person_id and turn.reply_text else None
     waiting = room.chat.awaiting
     if waiting is None or waiting.kind != "correction":
@@ -227,6 +199,7 @@ async def _begin(
         message_id=event.message_id,
         origin=origin.again(first.origin) if first else origin,
         sibling_of=(first.sibling_of or first.id) if first else None,
+        greeted=room.first_time,
     )
     return await parts.converse.begin(tx, request, work)
 

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from app import clock
 from app.domain.consent import UNSTATED, Consents, DataUse, Purpose
-from app.domain.event import Event
+from app.domain.event import Event, MessageEvent
 from app.domain.messages import Language, pick
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
@@ -77,7 +77,8 @@ async def enter(tx: Tx, parts: Parts, channel: Channel, claimed: Claimed, event:
     if known is None:
         raise SenderForgottenError
     account, person = known
-    found = await entering.enter(tx, bot_id, event.chat, account.person_id, claimed.id)
+    said_at = event.sent_at if isinstance(event, MessageEvent) else None
+    found = await entering.enter(tx, bot_id, event.chat, account.person_id, claimed.id, said_at)
     if not found.has_body:
         raise SenderForgottenError
     if found.identity is None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from app.domain.turn import Turn
+from app.services import asking
 from app.services.feedback import vote as store_vote
 from app.services.replies import vote_buttons
 from app.store import Tx, outbox, people, votes
@@ -24,6 +25,8 @@ async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
         return
     VOTES.labels(room.channel.name, {1: "up", -1: "down"}.get(value, "cleared")).inc()
     await redraw(tx, room, turn, value)
+    if value:
+        await asking.answered(tx, room.channel, turn.id, room.person_id, "up" if value > 0 else "down")
     if value > 0 and room.chat.private and not room.channel.capabilities.edits:
         await room.tell(tx, room.say("vote_kept"))  # no button can show it
     if value >= 0:

@@ -12,7 +12,6 @@ from app.domain import ladder
 from app.domain.consent import OPTIONAL, Consents
 from app.domain.ladder import Progress
 from app.domain.memory import MemoryLine
-from app.domain.outgoing import Content
 from app.domain.person import EXAMPLES, Chat
 from app.domain.press import short_id
 from app.errors import InvalidInputError, NotFoundError
@@ -22,7 +21,7 @@ from bots.web.context import CONTEXT
 from bots.web.render import html
 
 OPEN_STATES = frozenset({"waiting", "generating"})
-# The page draws these itself below every reply, so the same buttons inside the message would be there twice.
+# The page draws these itself below every reply, so the same buttons inside that message would be there twice.
 DRAWN_BY_PAGE = frozenset({"v", "c", "t"})
 MICROSECONDS = 1_000_000
 MAX_NUMBER = 2**53
@@ -128,7 +127,7 @@ def _answer(part: PartView, by_id: dict[UUID, TurnView]) -> Item:
         "version": part.version,
         "kind": part.kind,
         "message_id": part.message_id,
-        "buttons": _buttons(content),
+        "buttons": _buttons(part),
         "turn": _turn(turn) if turn else None,
     }
     if content.file_name:
@@ -145,10 +144,11 @@ def _position(item: Item) -> int:
     return position if isinstance(position, int) else 0
 
 
-def _buttons(content: Content) -> list[list[dict[str, str]]]:
+def _buttons(part: PartView) -> list[list[dict[str, str]]]:
+    drawn = DRAWN_BY_PAGE if part.kind == "reply" else frozenset()
     rows = [
-        [{"label": b.label, "data": b.data} for b in row if b.data.partition(":")[0] not in DRAWN_BY_PAGE]
-        for row in content.buttons
+        [{"label": b.label, "data": b.data} for b in row if b.data.partition(":")[0] not in drawn]
+        for row in part.content.buttons
     ]
     return [row for row in rows if row]
 

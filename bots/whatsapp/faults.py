@@ -4,7 +4,8 @@
 21610 and others that name the person           RecipientGoneError
 no connection                                   DeliveryRetryError
 answer lost, 5xx                                DeliveryUncertainError
-63016: the 24 hours since their word are over   DeliveryError, as every other refusal
+63016: the 24 hours since their word are over   WindowClosedError
+every other refusal                             DeliveryError
 
 Source: https://www.twilio.com/docs/api/errors
 """
@@ -14,7 +15,7 @@ import random
 import aiohttp
 from twilio.base.exceptions import TwilioException, TwilioRestException, TwilioServiceException
 
-from app.errors import DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError
+from app.errors import DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError, WindowClosedError
 
 WINDOW_CLOSED = 63016
 _UNAUTHENTIC = 20003
@@ -31,6 +32,11 @@ _WORDS = {
     63013: "Meta holds that the message breaks its policy",
 }
 _RETRY_NETWORK_S = 2.0
+
+
+def is_too_late(code: str) -> bool:
+    """Whether an error code says that only a person's next word lets a message through."""
+    return code == str(WINDOW_CLOSED)
 
 
 def is_gone(code: str) -> bool:
@@ -55,4 +61,6 @@ def _refusal(code: int, status: int) -> DeliveryError:
         return DeliveryUncertainError()
     if code in _GONE:
         return RecipientGoneError()
+    if code == WINDOW_CLOSED:
+        return WindowClosedError(_WORDS[code], f"twilio_{code}")
     return DeliveryError(_WORDS.get(code, f"Twilio refuses it ({code})"), f"twilio_{code}")

@@ -7,7 +7,9 @@ to the quarantine lane.
 """
 
 import hashlib
+from dataclasses import dataclass
 
+from app.domain import delivery
 from app.domain.event import STOPPING
 from app.domain.press import overtakes
 from app.domain.words import STOPS, Word, word
@@ -33,20 +35,29 @@ def raw_message(body: bytes, token: str | None) -> RawUpdate:
     return RawUpdate(body, (*keys, *([f"whatsapp:request:{token}"] if token else [])), lane)
 
 
-def raw_status(body: bytes) -> RawUpdate | None:
-    """Return the status in `body` when it says that a message failed for good; None for all others.
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """How far a message came, by Twilio's word: its sid, to which address, and `delivered` or `read`."""
 
-    The road of a message that arrives is known by its receipt; nothing depends on `queued`, `sent`, `delivered` and `read`,
-    which come repeated and out of order. A failure is final: no later status takes it back.
+    sid: str
+    address: str
+    delivery: str
+
+
+def raw_status(body: bytes) -> RawUpdate | Arrived | None:
+    """Return what the status in `body` says: a failure to be handled like an update, or how far a message came.
+
+    Statuses come repeated and out of order. A failure is final, and the rest only leads on (`app/domain/delivery.py`); None
+    is what says no more than our own receipt, as `queued` and `sent`.
     """
     try:
         form = read_form(body)
         sid, status, to = field(form, "MessageSid"), field(form, "MessageStatus"), field(form, "To")
     except InvalidInputError:
         return _unreadable(body)
-    if status not in FAILED:
-        return None
-    return RawUpdate(body, (f"whatsapp:status:{sid}:{status}",), f"status:{to}")
+    if status in FAILED:
+        return RawUpdate(body, (f"whatsapp:status:{sid}:{status}",), f"status:{to}")
+    return Arrived(sid, to, status) if delivery.tells(status) else None
 
 
 def _lane(form: Form) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime
 from app.domain.event import AnyEvent, ChatAddress, FailedDeliveryEvent, MessageEvent, PressEvent, Sender
 from app.domain.text import storable
 from bots.whatsapp import form as read
-from bots.whatsapp.faults import is_gone
+from bots.whatsapp.faults import is_gone, is_too_late
 from bots.whatsapp.form import Form, field, maybe
 
 NOBODY = Sender(None)
@@ -88,5 +88,10 @@ def _status(form: Form) -> FailedDeliveryEvent:
     code = maybe(form, "ErrorCode") or maybe(form, "MessageStatus") or "unknown"
     address = ChatAddress(maybe(form, "To") or "")
     return FailedDeliveryEvent(
-        address, NOBODY, message_id=field(form, "MessageSid"), reason=f"twilio_{code}"[:40], gone=is_gone(code)
+        address,
+        NOBODY,
+        message_id=field(form, "MessageSid"),
+        reason=f"twilio_{code}"[:40],
+        gone=is_gone(code),
+        too_late=is_too_late(code),
     )

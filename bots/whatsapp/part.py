@@ -13,8 +13,10 @@ from app import clock
 from app.domain.messages import text as say
 from app.errors import ConfigError, DeliveryError, StoreUnavailableError
 from app.ports import PartHealth
+from app.store import outbox
 from app.telemetry import Log
 from bots.package import ChannelContext, Handler
+from bots.whatsapp.keys import Arrived
 from bots.whatsapp.send import Account, WhatsAppChannel
 from bots.whatsapp.settings import WhatsAppSettings
 from bots.whatsapp.webhook import Seal, message_handler, status_handler
@@ -42,6 +44,8 @@ class WhatsAppPart:
         self._house = context.house
         self._account = _account(self._settings, self._house.address + STATUS_PATH)
         self._accept = context.accept
+        self._store = context.store
+        self._bot_id = context.bot_id
         self.channel = WhatsAppChannel(self._account)
         self._problem: str | None = None
         self._checked = False
@@ -51,7 +55,7 @@ class WhatsAppPart:
         """The receivers of Twilio's posts, by path."""
         return {
             PATH: message_handler(self._seal(PATH), self._accept),
-            STATUS_PATH: status_handler(self._seal(STATUS_PATH), self._accept),
+            STATUS_PATH: status_handler(self._seal(STATUS_PATH), self._accept, self._note),
         }
 
     async def start(self) -> None:
@@ -75,6 +79,7 @@ class WhatsAppPart:
         reach = [clock.now() - timedelta(hours=LISTED_HOURS), self._born]
         while True:
             await self._catch_up(max(reach))
+            await self._look_at_approvals()
             await asyncio.sleep(CATCH_UP_S)
             reach = [clock.now() - timedelta(seconds=LISTED_AGAIN * CATCH_UP_S), self._born]
 
@@ -87,6 +92,16 @@ class WhatsAppPart:
             return
         if new:
             log.warning("whatsapp:list:caught_up", messages=new)
+
+    async def _look_at_approvals(self) -> None:
+        try:
+            await self.channel.check_approvals(self._store, self._bot_id)
+        except (DeliveryError, StoreUnavailableError) as error:
+            log.failure("whatsapp:approvals:unknown", error)
+
+    async def _note(self, arrived: Arrived) -> None:
+        async with self._store.single() as tx:
+            await outbox.delivered(tx, self._bot_id, arrived.address, arrived.sid, arrived.delivery)
 
     async def close(self) -> None:
         """Close the connections; nothing is on its way any more."""

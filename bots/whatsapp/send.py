@@ -2,21 +2,24 @@
 been sent. WhatsApp has no edits and, outside templates, no buttons: the dialogue says choices in words.
 """
 
+import json
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 import aiohttp
 from twilio.base.exceptions import TwilioException
 from twilio.rest import Client
 
 from app.domain.event import AnyEvent, ChatAddress, MessageEvent, PressEvent
-from app.domain.outgoing import Content
+from app.domain.outgoing import Content, Template
 from app.domain.text import is_blank
 from app.errors import DeliveryError, DeliveryRetryError
 from app.ports import Capabilities
+from app.store import Store
 from app.telemetry import Log
 from bots.base import RawUpdate
 from bots.whatsapp.client import open_client
@@ -25,10 +28,14 @@ from bots.whatsapp.form import ME
 from bots.whatsapp.missed import missed
 from bots.whatsapp.parse import parse
 from bots.whatsapp.render import render
+from bots.whatsapp.setup import check_approvals
 from bots.whatsapp.split import MAX_UNITS, split
 
 log = Log(__name__)
-_CAPABILITIES = Capabilities(buttons=False, edits=False, typing=True, files=False, words=True, max_units=MAX_UNITS)
+WINDOW_HOURS = 24.0
+_CAPABILITIES = Capabilities(
+    buttons=False, edits=False, typing=True, files=False, words=True, max_units=MAX_UNITS, window_hours=WINDOW_HOURS
+)
 _ELLIPSIS = "…"  # for a text of which nothing can be seen, which Twilio would refuse
 _AWAY_S = 2.0
 _TYPING_S = 20.0  # Meta shows it for 25 s or until the reply
@@ -87,6 +94,10 @@ class WhatsAppChannel:
         """Return what people sent in that time, whether or not it came in. Raises the `DeliveryError` family."""
         return await missed(self._connected(), self._account.sid, self._account.sender, since, until)
 
+    async def check_approvals(self, store: Store, bot_id: UUID) -> None:
+        """Learn what Meta decided about templates. Raises the `DeliveryError` family and `StoreUnavailableError`."""
+        await check_approvals(self._connected(), store, bot_id)
+
     def parse(self, body: bytes) -> Sequence[AnyEvent]:
         events = parse(body)
         for event in events:
@@ -98,16 +109,24 @@ class WhatsAppChannel:
         return split(text)
 
     async def send(self, chat: ChatAddress, content: Content) -> str:
-        client = self._connected()
         if content.file_name is not None:
             raise DeliveryError("WhatsApp takes no files from here")
+        if content.template:
+            try:
+                return await self._create(chat, _filled(content.template))
+            except DeliveryError as error:
+                if type(error) is not DeliveryError:
+                    raise
+                # Deleted at Twilio, or not fit to be sent: the words say the same.
+                log.warning("whatsapp:template:refused", code=error.code)
         text = render(content.text)
+        return await self._create(chat, {"body": _ELLIPSIS if is_blank(text) else text})
+
+    async def _create(self, chat: ChatAddress, what: Mapping[str, str]) -> str:
+        client, account = self._connected(), self._account
         try:
             message = await client.messages.create_async(
-                to=chat.external_id,
-                from_=self._account.sender,
-                body=_ELLIPSIS if is_blank(text) else text,
-                status_callback=self._account.status_url,
+                to=chat.external_id, from_=account.sender, status_callback=account.status_url, **what
             )
         except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise meaning(error) from error
@@ -145,3 +164,11 @@ class WhatsAppChannel:
         self._heard[chat.external_id] = _Heard(message_id)
         if len(self._heard) > _REMEMBERED:
             self._heard.popitem(last=False)
+
+
+def _filled(template: Template) -> Mapping[str, str]:
+    """Return what sends a template."""
+    filled = {"content_sid": template.sid}
+    if template.variables:
+        filled["content_variables"] = json.dumps(dict(template.variables), ensure_ascii=False)
+    return filled

@@ -6,6 +6,7 @@
 The signature covers the address that Twilio was given, so it is checked over PUBLIC_URL and never over what a proxy passes on.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -17,13 +18,15 @@ from bots.base import Accept, RawUpdate
 from bots.package import Handler
 from bots.posted import body_of
 from bots.whatsapp.form import Form, read_form
-from bots.whatsapp.keys import raw_message, raw_status
+from bots.whatsapp.keys import Arrived, raw_message, raw_status
 
 log = Log(__name__)
 SIGNATURE_HEADER = "X-Twilio-Signature"
 IDEMPOTENCY_HEADER = "I-Twilio-Idempotency-Token"
 MAX_BODY = 64 * 1024
 _NOTHING_TO_SAY = '<?xml version="1.0" encoding="UTF-8"?><Response/>'
+Note = Callable[[Arrived], Awaitable[None]]
+"""Keeps how far a message came. Raises `StoreUnavailableError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +60,15 @@ def message_handler(seal: Seal, accept: Accept) -> Handler:
     return handle
 
 
-def status_handler(seal: Seal, accept: Accept) -> Handler:
-    """Return the handler of what becomes of our own messages."""
+def status_handler(seal: Seal, accept: Accept, note: Note) -> Handler:
+    """Return the handler of what becomes of our own messages: failures are accepted, how far the others came is noted."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         refusal, body = await _authentic(request, seal, "From")
         if refusal:
             return refusal
-        return await _stored(accept, raw_status(body))
+        status = raw_status(body)
+        return await _noted(note, status) if isinstance(status, Arrived) else await _stored(accept, status)
 
     return handle
 
@@ -82,6 +86,14 @@ async def _authentic(request: web.Request, seal: Seal, ours: str) -> tuple[web.R
         log.warning("whatsapp:webhook:unauthentic")
         return web.Response(status=403), b""
     return None, body
+
+
+async def _noted(note: Note, arrived: Arrived) -> web.Response:
+    try:
+        await note(arrived)
+    except StoreUnavailableError:
+        log.warning("whatsapp:status:not_noted")  # nothing waits for it
+    return web.Response(text=_NOTHING_TO_SAY, content_type="text/xml")
 
 
 async def _stored(accept: Accept, update: RawUpdate | None) -> web.Response:

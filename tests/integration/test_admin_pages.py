@@ -286,6 +286,57 @@ async def test_the_overview_says_why_a_server_gets_no_adapters(owner: Admin) -> 
     assert "restarted 2 times" in shown
 
 
+@pytest.mark.parametrize(
+    ("language", "line", "reasons"),
+    [
+        (
+            "en",
+            "Asked how a reply was, 30 days: 1 of 3 answered.",
+            ("long silence&nbsp;1/2", "new checkpoint&nbsp;0/1"),
+        ),
+        ("ko", "3번 중 1번 답변", ("오랜 침묵&nbsp;1/2", "새 체크포인트&nbsp;0/1")),
+    ],
+)
+async def test_the_overview_shows_what_asking_yields(
+    owner: Admin, store: Store, language: str, line: str, reasons: tuple[str, ...]
+) -> None:
+    reason = "case when n = 1 then 'new_checkpoint' else 'long_silence' end"
+    asked = f"""
+        insert into asks (turn_id, person_id, reason, answered_at, answer, asked_at)
+        select id, person_id, {reason}, case when n = 2 then now() end, case when n = 2 then 'up' end,
+               now() - make_interval(days => case when n = 4 then 31 else 0 end)
+        from (select id, person_id, row_number() over (order by number) as n from turns where person_id is not null) t
+        where n <= 4
+    """  # noqa: S608 - a test's own words
+    assert line not in (await owner.get("/")).text
+    async with store.begin() as tx:
+        await tx.execute(text(asked))
+    await owner.post("/language", {"language": language, "next": "/admin/"})
+    shown = (await owner.get("/")).text
+    assert line in shown
+    for one_reason in reasons:
+        assert one_reason in shown
+
+
+async def test_the_overview_shows_what_waits_for_a_person_and_what_arrived(owner: Admin, store: Store) -> None:
+    before = (await owner.get("/")).text
+    assert "next word" not in before
+    assert "arrived" not in before
+    async with store.begin() as tx:
+        await tx.execute(
+            text("""
+                with bot as (insert into bots (channel, external_id) values ('whatsapp', '1') returning id),
+                chat as (insert into chats (bot_id, external_id) select id, 'whatsapp:+1' from bot returning id)
+                insert into outbox (chat_id, state, delivery, sent_at)
+                select chat.id, v.state, v.delivery, now()
+                from chat, (values ('sent', 'read'), ('sent', 'delivered'), ('sent', null), ('held', null)) v(state, delivery)
+            """)
+        )
+    shown = (await owner.get("/")).text
+    assert 'Waiting for a person&#39;s next word</th><td class="num">1</td>' in shown
+    assert "WhatsApp, 24 h: 2 of 3 arrived" in shown
+
+
 async def test_a_checkpoint_shows_its_whole_way(owner: Admin, world: World) -> None:
     shown = (await owner.get(f"/checkpoints/{world.checkpoint}")).text
     for piece in (

@@ -12,6 +12,7 @@ from app.domain.event import ChatAddress
 from app.domain.outgoing import Content
 from app.domain.turn import Origin
 from app.errors import ChatMovedError, DeliveryRetryError, DeliveryUncertainError
+from app.ports import Capabilities
 from app.services import deliver
 from app.services.deliver import Deliverer
 from app.store import Store, outbox, people, sessions, turns
@@ -106,6 +107,7 @@ class MovingPlatform:
     """A channel whose chat "71" became "72"."""
 
     name = "telegram"
+    capabilities = Capabilities()
 
     def __init__(self) -> None:
         self.shown: list[tuple[str, str]] = []
@@ -142,6 +144,7 @@ class Platform:
     """A channel that answers each send as it is told, and then takes everything."""
 
     name = "telegram"
+    capabilities = Capabilities()
 
     def __init__(self, *answers: Exception | float) -> None:
         self.answers = list(answers)

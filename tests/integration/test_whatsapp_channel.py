@@ -13,6 +13,7 @@ from app.errors import (
     DeliveryUncertainError,
     RecipientGoneError,
     StoreUnavailableError,
+    WindowClosedError,
 )
 from bots.base import RawUpdate
 from bots.whatsapp import client
@@ -73,7 +74,7 @@ async def test_every_part_of_a_long_text_is_taken(channel: WhatsAppChannel, ann:
         (20429, DeliveryRetryError),
         (63018, DeliveryRetryError),
         (30001, DeliveryRetryError),
-        (63016, DeliveryError),
+        (63016, WindowClosedError),
         (63013, DeliveryError),
         (20003, DeliveryError),
         (21610, RecipientGoneError),

@@ -283,18 +283,6 @@ async def test_too_many_requests_are_waited_out(
     assert [c.status for c in twilio_server.calls if c.path.endswith("Messages.json")][:3] == [429, 429, 201]
 
 
-async def test_a_closed_window_is_not_knocked_at_again(whatsapp: Road, twilio_server: TwilioServer) -> None:
-    ann = twilio_server.person()
-    ann.refusal = 63016
-    await ann.say("hello")
-    await settled(whatsapp)
-    await asyncio.sleep(0.3)
-    sends = [c for c in twilio_server.calls if c.path.endswith("Messages.json")]
-    rows = await whatsapp.rows("select state, error, attempts from outbox")
-    assert {row["state"] for row in rows} == {"failed"}
-    assert len(sends) == len(rows)
-
-
 async def test_who_opted_out_is_left_alone(whatsapp: Road, twilio_server: TwilioServer) -> None:
     ann = twilio_server.person()
     ann.refusal = 21610
@@ -307,7 +295,7 @@ async def test_a_failure_that_is_reported_later_is_kept_and_never_taken_back(
     whatsapp: Road, twilio_server: TwilioServer
 ) -> None:
     ann = twilio_server.person()
-    ann.later = 63016
+    ann.later = 63013
     await ann.say("/help")
     await settled(whatsapp)
     for _ in range(200):
@@ -315,9 +303,9 @@ async def test_a_failure_that_is_reported_later_is_kept_and_never_taken_back(
         if {row["state"] for row in rows} == {"failed"}:
             break
         await asyncio.sleep(0.05)
-    assert {(row["state"], row["error"]) for row in rows} == {("failed", "twilio_63016")}
+    assert {(row["state"], row["error"]) for row in rows} == {("failed", "twilio_63013")}
     lost = Sent(rows[0]["sid"], "")
-    for status, code in (("delivered", None), ("sent", None), ("failed", 63016)):
+    for status, code in (("delivered", None), ("sent", None), ("failed", 63013)):
         assert await twilio_server.report(lost, status, ann.address, code) == 200
     await settled(whatsapp)
     after = await whatsapp.rows("select state from outbox where provider_message_id = :sid", sid=lost.sid)
@@ -325,14 +313,36 @@ async def test_a_failure_that_is_reported_later_is_kept_and_never_taken_back(
     assert await count(whatsapp, "inbox where lane like '%status:%'") == len(rows)
 
 
-async def test_good_news_is_acknowledged_and_not_kept(whatsapp: Road, twilio_server: TwilioServer) -> None:
+async def test_how_far_a_message_came_only_ever_leads_on(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    """Statuses are acknowledged in any order and number; what arrived is not lost by a later word, and nothing is queued."""
+    twilio_server.reports = False
     ann = twilio_server.person()
     await ann.say("/help")
-    await until(ann, "Just write to me")
+    shown = await until(ann, "Just write to me")
     await settled(whatsapp)
-    await asyncio.sleep(0.3)
-    assert {status for status, _ in twilio_server.hook.answers} == {200}
+    seen = []
+    for status in ("queued", "sent", "delivered", "delivered", "sent", "read", "delivered", "read", "mystery"):
+        assert await twilio_server.report(shown, status, ann.address) == 200
+        (row,) = await whatsapp.rows("select state, delivery from outbox where provider_message_id = :s", s=shown.sid)
+        seen.append(row["delivery"])
+    assert seen == [None, None, *["delivered"] * 3, *["read"] * 4]
     assert await count(whatsapp, "inbox") == 1
+    for status in ("failed", "undelivered"):
+        assert await twilio_server.report(shown, status, ann.address, 63013) == 200
+    await settled(whatsapp, beyond=2)
+    rows = await whatsapp.rows("select state, delivery, error from outbox where provider_message_id = :s", s=shown.sid)
+    assert rows == [{"state": "sent", "delivery": "read", "error": None}]
+
+
+async def test_a_status_of_somebody_elses_message_changes_nothing(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    twilio_server.reports = False
+    ann, bo = twilio_server.person(), twilio_server.person("Bo")
+    await ann.say("/help")
+    shown = await until(ann, "Just write to me")
+    await settled(whatsapp)
+    assert await twilio_server.report(shown, "read", bo.address) == 200
+    assert await twilio_server.report(Sent("SM" + "9" * 32, ""), "read", ann.address) == 200
+    assert await count(whatsapp, "outbox where delivery is not null") == 0
 
 
 async def test_who_forgets_everything_leaves_no_words_and_no_number(

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from app.domain.event import FailedDeliveryEvent, MessageEvent, PressEvent
 from app.domain.press import Press
 from app.errors import InvalidInputError
-from bots.whatsapp.keys import QUARANTINE_LANE, raw_message, raw_status
+from bots.base import RawUpdate
+from bots.whatsapp.keys import QUARANTINE_LANE, Arrived, raw_message, raw_status
 from bots.whatsapp.parse import parse
 
 ANN = "whatsapp:+15550200001"
@@ -148,12 +149,17 @@ def test_lanes() -> None:
     assert raw_message(form(MessageSid="-"), None).lane == QUARANTINE_LANE
 
 
-@pytest.mark.parametrize("status", ["queued", "sent", "delivered", "read", "unheard-of"])
-def test_only_failures_are_kept(status: str) -> None:
+@pytest.mark.parametrize("status", ["accepted", "queued", "sending", "sent", "unheard-of"])
+def test_what_our_receipt_says_already_is_not_kept(status: str) -> None:
     assert raw_status(form(MessageStatus=status)) is None
+
+
+@pytest.mark.parametrize("status", ["delivered", "read"])
+def test_how_far_a_message_came_is_no_update(status: str) -> None:
+    assert raw_status(form(MessageStatus=status, From="whatsapp:+1", To=ANN)) == Arrived(SID, ANN, status)
 
 
 def test_a_failure_is_kept_once() -> None:
     update = raw_status(form(MessageStatus="undelivered", From="whatsapp:+1", To=ANN))
-    assert update is not None
+    assert isinstance(update, RawUpdate)
     assert (update.keys, update.lane) == ((f"whatsapp:status:{SID}:undelivered",), f"status:{ANN}")

@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.domain.words import Word, word
+from app.domain.messages import LANGUAGES, Language, text
+from app.domain.words import _OPINIONS, _SAID, Opinion, Word, bare, opinion, word
 
 
 @pytest.mark.parametrize(
@@ -57,3 +58,55 @@ def test_a_word_by_itself(said: str, meaning: Word) -> None:
 )
 def test_anything_else_is_a_message(said: str) -> None:
     assert word(said) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("Good answer!", Opinion(1, clear=True)),
+        ("thumbs  DOWN", Opinion(-1, clear=True)),
+        ("답변이 좋아요.", Opinion(1, clear=True)),
+        ("답변 별로예요", Opinion(-1, clear=True)),
+        ("good", Opinion(1, clear=False)),
+        ("Not good.", Opinion(-1, clear=False)),
+        ("👍 Good", Opinion(1, clear=False)),
+        ("👎 별로예요", Opinion(-1, clear=False)),
+        ("좋아요!", Opinion(1, clear=False)),
+        ("별로", Opinion(-1, clear=False)),
+    ],
+)
+def test_an_opinion_by_itself(said: str, meant: Opinion) -> None:
+    assert opinion(said) == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "👍",
+        "a good answer would be shorter",
+        "good morning",
+        "/good",
+        "좋아요 눌러 주세요",
+        "별로 안 커요",
+        "yes",
+        "no",
+    ],
+)
+def test_no_opinion(said: str) -> None:
+    assert opinion(said) is None
+
+
+def test_no_opinion_is_a_command_and_each_is_found() -> None:
+    opinions = [said for every in _OPINIONS.values() for said in every]
+    assert len(set(opinions)) == len(opinions)
+    assert not set(opinions) & {said for every in _SAID.values() for said in every}
+    assert all(bare(said) == said for said in opinions)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("name", "value"), [("up", 1), ("down", -1)])
+def test_who_sees_no_buttons_may_write_what_is_on_them(language: Language, name: str, value: int) -> None:
+    said = opinion(text(language, f"template.ask.{name}"))
+    assert said
+    assert said.value == value

@@ -7,7 +7,7 @@ from app.admin.visit import Visit
 from app.store.panel import controls, overview, people
 from app.web.health import look
 
-_RATINGS, _DAYS, _JOBS = 12, 14, 8
+_RATINGS, _DAYS, _JOBS, _ASKED_DAYS = 12, 14, 8, 30
 
 
 async def show(visit: Visit) -> web.StreamResponse:
@@ -32,6 +32,8 @@ async def _figures(visit: Visit) -> dict[str, object]:
             "days": days,
             "bars": charts.vote_bars([(f"{d.day:%m-%d}", d.up, d.down) for d in days], visit.words.t("votes.chart")),
             "ratings": await overview.ratings(tx, _RATINGS),
+            "asked": await overview.asked(tx, _ASKED_DAYS),
+            "arrivals": await overview.arrivals(tx),
             "servers": await overview.model_servers(tx),
             "waiting": await people.waiting(tx),
             "paused": [s for s in await controls.all_switches(tx) if s.paused],

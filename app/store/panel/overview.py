@@ -1,4 +1,4 @@
-"""The figures of the first page: queues, work under way, votes, rates per checkpoint, model servers."""
+"""The figures of the first page: queues, work under way, votes, rates per checkpoint, what asking yields, model servers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,11 +37,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Messages waiting to be handled and to be sent, updates set aside, and today's conversation."""
+    """Messages waiting to be handled, to be sent, and for a person's next word; updates set aside, and today's conversation."""
 
     inbox_waiting: int
     inbox_oldest_s: float | None
     outbox_due: int
+    held: int
     set_aside: int
     turns_day: int
     people_day: int
@@ -68,6 +69,23 @@ class Rating:
     state: str | None
     up: int
     down: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Questions how a reply was, by why they were asked, and how many of them were answered."""
+
+    reason: str
+    asked: int
+    answered: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Message parts that were sent within a day where the platform tells how far they came, and how many arrived."""
+
+    sent: int
+    arrived: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +124,7 @@ _TRAFFIC = text("""
            (select extract(epoch from now() - min(received_at))::float from inbox where state in ('stored', 'claimed'))
                as inbox_oldest_s,
            (select count(*) from outbox where state in ('due', 'sending')) as outbox_due,
+           (select count(*) from outbox where state = 'held') as held,
            (select count(*) from inbox where state in ('quarantined', 'dead')) as set_aside,
            (select count(*) from turns where created_at > now() - interval '1 day') as turns_day,
            (select count(distinct person_id) from turns where created_at > now() - interval '1 day') as people_day,
@@ -133,6 +152,19 @@ _RATINGS = text("""
     order by t.checkpoint_id is not null, count(*) desc limit :limit
 """)
 
+_ASKED = text("""
+    select reason, count(*) as asked, count(answered_at) as answered from asks
+    where asked_at > now() - make_interval(days => :days)
+    group by reason order by asked desc, reason
+""")
+
+# Only WhatsApp tells how far a message came.
+_ARRIVALS = text("""
+    select count(*) as sent, count(o.delivery) as arrived
+    from bots b join chats c on c.bot_id = b.id join outbox o on o.chat_id = c.id
+    where b.channel = 'whatsapp' and o.state in ('sent', 'failed') and o.sent_at > now() - interval '1 day'
+""")
+
 _SERVERS = text("""
     select s.id, s.url, s.base_id, s.probe_state, s.probe_detail, s.probed_at, s.seen_at,
            (select count(*) from loaded_adapters l where l.server_id = s.id and l.state = 'ready') as loaded
@@ -153,7 +185,7 @@ async def jobs(tx: Tx, limit: int) -> Sequence[Job]:
 async def traffic(tx: Tx) -> Traffic:
     """Return the figures of the road."""
     found = await read_one(tx, Traffic, _TRAFFIC)
-    return found or Traffic(0, None, 0, 0, 0, 0, 0, None)
+    return found or Traffic(0, None, 0, 0, 0, 0, 0, 0, None)
 
 
 async def vote_days(tx: Tx, days: int) -> Sequence[VoteDay]:
@@ -164,6 +196,17 @@ async def vote_days(tx: Tx, days: int) -> Sequence[VoteDay]:
 async def ratings(tx: Tx, limit: int) -> Sequence[Rating]:
     """Return votes per checkpoint: the base first, then the most voted."""
     return await read_all(tx, Rating, _RATINGS.bindparams(limit=limit))
+
+
+async def asked(tx: Tx, days: int) -> Sequence[Asked]:
+    """Return what asking yielded in the last `days`, the commonest reason first; nothing where nobody was asked."""
+    return await read_all(tx, Asked, _ASKED.bindparams(days=days))
+
+
+async def arrivals(tx: Tx) -> Arrivals | None:
+    """Return how much of what was sent within a day arrived; None where nothing was, or no platform tells."""
+    found = await read_one(tx, Arrivals, _ARRIVALS)
+    return found if found and found.sent else None
 
 
 async def model_servers(tx: Tx) -> Sequence[ModelServer]:

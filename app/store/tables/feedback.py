@@ -1,11 +1,24 @@
 """What people said about replies, and what was made of it: votes, feedback, decisions, memory, scores."""
 
-from sqlalchemy import Boolean, Column, Float, Index, Integer, LargeBinary, Table, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Uuid
 
 from app.store.tables.base import born, document, link, metadata, moment, one_of, uuid_key, words
 
+ASK_REASONS = ("judge_unsure", "votes_split", "new_checkpoint", "long_silence")
 CLASSES = (
     "wrong_fact",
     "style",
@@ -41,6 +54,23 @@ vote_events = Table(
     words("source", nullable=False),
     born("at"),
     comment="Every change of a vote. As long as its turn. Service.",
+)
+
+asks = Table(
+    "asks",
+    metadata,
+    uuid_key(),
+    Column("turn_id", Uuid, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, unique=True),
+    Column("person_id", Uuid, ForeignKey("people.id", ondelete="CASCADE"), nullable=False),
+    Column("outbox_id", BigInteger, index=True),
+    words("reason", nullable=False),
+    born("asked_at"),
+    moment("answered_at"),
+    words("answer"),
+    one_of("reason", *ASK_REASONS),
+    one_of("answer", "up", "down", "words"),
+    Index("ix_asks_person_asked_at", "person_id", "asked_at"),
+    comment="Each question how a reply was: why it was asked, in which message, and what came of it. As long as its turn. Service.",
 )
 
 feedback = Table(

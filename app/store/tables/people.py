@@ -34,6 +34,24 @@ bot_identities = Table(
     comment="Versions of a bot's identity: name, system prompt, facts, contact, privacy notice. Kept for ever. No personal data.",
 )
 
+content_templates = Table(
+    "content_templates",
+    metadata,
+    uuid_key(),
+    link("bot_id", "bots"),
+    words("name", nullable=False),
+    words("language", nullable=False),
+    words("content_sid", nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    words("approval", nullable=False, default="unsubmitted"),
+    born(),
+    moment("checked_at"),
+    UniqueConstraint("bot_id", "name", "language"),
+    one_of("approval", "unsubmitted", "received", "pending", "approved", "rejected", "paused", "disabled"),
+    comment="Content templates that `mentee whatsapp setup` made at Twilio: which question or notice, in which language, the digest of "
+    "what it says, and whether Meta approved it. Until replaced. No personal data.",
+)
+
 people = Table(
     "people",
     metadata,
@@ -81,12 +99,15 @@ chats = Table(
     document("state"),
     moment("paused_at"),
     moment("told_at"),
+    moment("heard_at"),
+    moment("news_at"),
     born(),
     UniqueConstraint("bot_id", "external_id", "thread"),
     one_of("kind", "private", "group", "channel"),
     one_of("status", "active", "paused", "gone"),
     comment="One (bot, chat, thread); `state` holds what the dialogue waits for; `paused_at`: its person asked for a human, `told_at`: "
-    "when it was last told why the bot does not answer. Until its person is forgotten. Service.",
+    "when it was last told why the bot does not answer; `heard_at`: when somebody last wrote or tapped in it, `news_at`: when they "
+    "were last told by template that something waits for them. Until its person is forgotten. Service.",
 )
 
 sessions = Table(

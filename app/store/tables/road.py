@@ -121,14 +121,19 @@ outbox = Table(
     moment("lease_until"),
     moment("due_at"),
     words("error"),
+    words("delivery"),
     born(),
+    moment("released_at"),
     moment("sent_at"),
     UniqueConstraint("turn_id", "part"),
     one_of("kind", "reply", "notice", "file"),
-    one_of("state", "due", "sending", "sent", "failed", "withdrawn"),
+    one_of("state", "due", "sending", "held", "sent", "failed", "withdrawn"),
+    one_of("delivery", "delivered", "read"),
+    Index("ix_outbox_held", "chat_id", postgresql_where=text("state = 'held'")),
     Index("ix_outbox_due", "chat_id", "id", postgresql_where=text("state in ('due', 'sending')")),
     Index("ix_outbox_provider", "chat_id", "provider_message_id"),
     Index("ix_outbox_changed", "chat_id", "version", postgresql_where=text("version > 1")),
-    comment="One row per message part: what it should show (version) and what the platform has (sent_version, its id). "
-    "As long as its turn; notices RAW_BODY_DAYS. Service.",
+    comment="One row per message part: what it should show (version), what the platform has (sent_version, its id), and how far it "
+    "came (`delivery`, where the platform tells). `held`: waits for the person's next word, HELD_DAYS at most; `released_at`: when "
+    "that came. As long as its turn; notices RAW_BODY_DAYS. Service.",
 )

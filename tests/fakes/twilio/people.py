@@ -1,9 +1,10 @@
 """People with WhatsApp on their phones: what they do becomes a post to the webhook, what they get is kept here."""
 
-import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+from tests.fakes.twilio.sids import new_sid
 
 if TYPE_CHECKING:
     from tests.fakes.twilio.server import TwilioServer
@@ -11,18 +12,14 @@ if TYPE_CHECKING:
 PATH = "/webhooks/whatsapp"
 
 
-def new_sid(prefix: str = "SM") -> str:
-    """A fresh identifier."""
-    return prefix + secrets.token_hex(16)
-
-
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message that a person got."""
+    """A message that a person got; `buttons` are its quick replies: the payload of each, by label."""
 
     sid: str
     body: str
     status_callback: str | None = None
+    buttons: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +71,10 @@ class Person:
         return await self.say(
             label, reply_to=message, MessageType="interactive", ButtonPayload=payload, ButtonText=label
         )
+
+    async def tap_label(self, label: str, message: Sent) -> str:
+        """Tap the quick reply that says `label`."""
+        return await self.tap(message.buttons[label], label, message)
 
     def _fields(self, sid: str, body: str) -> dict[str, str]:
         number = self.address.removeprefix("whatsapp:").removeprefix("+")

@@ -1,12 +1,13 @@
 """Twilio's REST API on loopback, as far as WhatsApp needs it, for the unmodified twilio library.
 
 Strict where the real one is: Basic auth, required fields, 1600 characters, error JSON. Owns the HTTP side and the scripted
-faults. Error codes: https://www.twilio.com/docs/api/errors
+faults; what a template is, is in `content`.
 """
 
 import asyncio
 import base64
-from collections.abc import Callable
+import json
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -15,43 +16,16 @@ from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
-from tests.fakes.twilio.people import PATH, Inbound, Person, Sent, new_sid
+from tests.fakes.twilio.content import Content, Contents, Json
+from tests.fakes.twilio.errors import ApiError
+from tests.fakes.twilio.people import PATH, Inbound, Person, Sent
+from tests.fakes.twilio.sids import new_sid
 from tests.fakes.twilio.webhook import Hook
 
 MAX_CHARS = 1600
 GLANCE_S = 0.02
-_STATUS = {20003: 401, 20404: 404, 20429: 429, 20500: 500}
-_WORDS = {
-    20003: "Authenticate",
-    20404: "The requested resource was not found",
-    20429: "Too Many Requests",
-    21211: "Invalid 'To' Phone Number",
-    21602: "Message body is required.",
-    21604: "A 'To' phone number is required.",
-    21610: "Attempt to send to unsubscribed recipient",
-    21617: "The concatenated message body exceeds the 1600 character limit",
-    63007: "Twilio could not find a Channel with the specified From address",
-    63016: "Failed to send freeform message because you are outside the allowed window",
-}
-
-
-class ApiError(Exception):
-    """A refused call."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-        self.status = _STATUS.get(code, 400)
-
-    def to_response(self) -> web.Response:
-        """The answer as Twilio words it."""
-        body = {
-            "code": self.code,
-            "message": _WORDS.get(self.code, "Refused"),
-            "more_info": f"https://www.twilio.com/docs/errors/{self.code}",
-            "status": self.status,
-        }
-        return web.json_response(body, status=self.status)
+TOO_LATE = 63016
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +60,7 @@ class TwilioServer:
     calls: list[Call] = field(default_factory=list)
     inbound: list[Inbound] = field(default_factory=list)
     hook: Hook = field(init=False)
+    contents: Contents = field(init=False)
     reports: bool = True
     _faults: list[_Fault] = field(default_factory=list)
     _reporting: set[asyncio.Task[None]] = field(default_factory=set)
@@ -93,6 +68,7 @@ class TwilioServer:
 
     def __post_init__(self) -> None:
         self.hook = Hook(self.token)
+        self.contents = Contents(self.account_sid)
 
     @property
     def url(self) -> str:
@@ -106,6 +82,11 @@ class TwilioServer:
         app.router.add_get("/2010-04-01/Accounts/{sid}/Messages.json", self._list)
         app.router.add_get("/2010-04-01/Accounts/{sid}/Messages/{message}/Media/{media}", self._media)
         app.router.add_post("/v2/Indicators/Typing.json", self._typing)
+        app.router.add_post("/v1/Content", self._content(lambda _sid, body: self.contents.create(body).document(), 201))
+        app.router.add_get("/v1/Content/{content}", self._content(lambda sid, _body: self._kept(sid).document()))
+        approval = "/v1/Content/{content}/ApprovalRequests"
+        app.router.add_get(approval, self._content(lambda sid, _body: self._kept(sid).approval_document()))
+        app.router.add_post(f"{approval}/whatsapp", self._content(self.contents.ask_approval, 201))
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, self.host, self.port).start()
@@ -195,18 +176,22 @@ class TwilioServer:
             raise ApiError(refusal)
         if not form.get("To"):
             raise ApiError(21604)
-        if not form.get("Body", "").strip():
+        template = form.get("ContentSid")
+        body, buttons = (
+            self.contents.fill(template, form.get("ContentVariables")) if template else (form.get("Body", ""), {})
+        )
+        if not body.strip():
             raise ApiError(21602)
         if form.get("From") != self.sender:
             raise ApiError(63007)
-        if len(form["Body"].encode("utf-16-le")) // 2 > MAX_CHARS:
+        if len(body.encode("utf-16-le")) // 2 > MAX_CHARS:
             raise ApiError(21617)
         person = self.people.get(form["To"])
         if person is None:
             raise ApiError(21211)
-        if person.refusal:
+        if person.refusal and not (person.refusal == TOO_LATE and template and self._kept(template).approved):
             raise ApiError(person.refusal)
-        sent = Sent(new_sid(), form["Body"], form.get("StatusCallback"))
+        sent = Sent(new_sid("MM" if template else "SM"), body, form.get("StatusCallback"), buttons)
         if not person.later:
             person.got.append(sent)
         return sent, person
@@ -225,6 +210,26 @@ class TwilioServer:
             return
         for status in ("sent", "delivered", "sent", "read"):  # out of order and repeated, as they come
             await self.report(sent, status, person.address)
+
+    def _kept(self, sid: str) -> Content:
+        return self.contents.find(sid)
+
+    def _content(self, do: Callable[[str, object], Json], status: int = 200) -> Handler:
+        """The handler of a call of the Content API, whose bodies are JSON."""
+
+        async def handle(request: web.Request) -> web.Response:
+            body = await request.json() if request.can_read_body else None
+            form = {"json": json.dumps(body)} if body is not None else {}
+            try:
+                self._known(request)
+                answer = do(request.match_info.get("content", ""), body)
+            except ApiError as error:
+                self.calls.append(Call(request.path, form, error.status))
+                return error.to_response()
+            self.calls.append(Call(request.path, form, status))
+            return web.json_response(answer, status=status)
+
+        return handle
 
     async def _list(self, request: web.Request) -> web.Response:
         try:

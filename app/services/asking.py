@@ -1,0 +1,80 @@
+"""Asks how a reply was, where the answer tells something: decided at the reply's end, in the transaction that stores it.
+
+The question is a message of its own behind the reply. Where a channel has buttons they are under it; where it has none, a
+template with quick replies is sent if one was made, else the words tell what to answer.
+"""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from app.config import Settings
+from app.domain.asking import Limits, reason
+from app.domain.messages import Language, pick
+from app.domain.messages import text as say
+from app.domain.outgoing import Button, Content, Template
+from app.domain.person import Chat
+from app.domain.press import Press, short_id
+from app.ports import Channel
+from app.store import Tx, asks, outbox, templates
+from app.telemetry import ANSWERED, ASKS
+
+TEMPLATE = "ask"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A finished reply to one person, alone with them."""
+
+    channel: Channel
+    chat: Chat
+    language: str
+    person_id: UUID
+    turn_id: UUID
+
+
+async def consider(tx: Tx, reply: Reply, settings: Settings) -> None:
+    """Ask about a reply where that is worth it and its person may be asked."""
+    limits = Limits(settings.ask_per_day, settings.ask_after_silent_replies, settings.ask_new_checkpoint_replies)
+    if not limits.per_day:
+        return
+    known = await asks.signals(
+        tx,
+        person_id=reply.person_id,
+        chat_id=reply.chat.id,
+        turn_id=reply.turn_id,
+        lately=limits.lately,
+        idle_minutes=settings.session_idle_minutes,
+    )
+    why = reason(known, limits) if known else None
+    if why is None:
+        return
+    row = await outbox.put(tx, reply.chat.id, await _question(tx, reply))
+    await asks.add(tx, reply.turn_id, reply.person_id, why.value, row)
+    ASKS.labels(reply.channel.name, why.value).inc()
+
+
+async def answered(tx: Tx, channel: Channel, turn_id: UUID, person_id: UUID, answer: str) -> None:
+    """Count what a person says about a reply (`up`, `down` or `words`) as the answer, if they were asked."""
+    found = await asks.answer(tx, turn_id, person_id, answer)
+    if found is None:
+        return
+    ANSWERED.labels(channel.name, found.reason).inc()
+    if found.outbox_id is not None and channel.capabilities.edits:
+        await outbox.settle(tx, found.outbox_id)
+
+
+async def _question(tx: Tx, reply: Reply) -> Content:
+    language = pick(reply.language)
+    buttons = answers(language, reply.turn_id)
+    if reply.channel.capabilities.buttons:
+        return Content(say(language, "ask_how"), (buttons,))
+    sid = await templates.usable(tx, reply.chat.bot_id, TEMPLATE, language)
+    template = Template(sid, {str(n): button.data for n, button in enumerate(buttons, 1)}) if sid else None
+    return Content(say(language, "ask_how_in_words"), (buttons,), template=template)
+
+
+def answers(language: Language, turn_id: UUID) -> tuple[Button, ...]:
+    """Return the buttons under the question, in the order of the template's quick replies."""
+    turn = short_id(turn_id)
+    presses = (("up", Press("v", turn, "u")), ("down", Press("v", turn, "d")), ("correct", Press("c", turn)))
+    return tuple(Button(say(language, f"template.ask.{name}"), press.data()) for name, press in presses)
