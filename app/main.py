@@ -25,6 +25,7 @@ from aiohttp import web
 from app import config, telemetry
 from app.admin.application import create_admin_app
 from app.clients.judge import JudgeClient
+from app.clients.transcribe import TranscribeClient
 from app.clients.vllm import VllmClient
 from app.config import Settings
 from app.domain.messages import LANGUAGES
@@ -43,6 +44,7 @@ from app.services.intake import Intake
 from app.services.judging import Judge
 from app.services.lanes import LaneRunner
 from app.services.remember import Rewriter
+from app.services.sight import Eyes
 from app.services.stops import Stops
 from app.services.stream import Streams
 from app.store import StatementPool, Store, people
@@ -69,6 +71,8 @@ PAGE_CONNECTIONS = 2
 SMALL_MODEL_PARAMETERS = 500_000_000
 MAX_BODY = 4 * 1024 * 1024
 JUDGE_TIMEOUT_S = 8.0
+# A recording of some minutes on a modest machine.
+TRANSCRIBE_TIMEOUT_S = 60.0
 
 
 @dataclass(slots=True)
@@ -150,12 +154,12 @@ async def build(settings: Settings) -> Gateway:
     channels: dict[UUID, Channel] = {}
 
     model = _model(settings)
-    judge = _judge_client(settings)
+    judge, transcriber = _judge_client(settings), _transcriber(settings)
     acts = Acts(store, settings)
     stops = Stops(store)
     base = served_base(profile(settings.model), settings.model_dir)
     converse = Converse(store, model, base, streams, stops, settings, learning_of(settings), due)
-    dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, acts, converse, due), channels)
+    dialogue = Dialogue(_dialogue_parts(store, settings, model, judge, transcriber, acts, converse, due), channels)
     lanes = LaneRunner(store, dialogue.handle, owner)
     intake_pool = StatementPool(_database_url(settings), size=INTAKE_CONNECTIONS)
     page_pool = StatementPool(_database_url(settings), size=PAGE_CONNECTIONS)
@@ -175,7 +179,7 @@ async def build(settings: Settings) -> Gateway:
     )
     for path, handler in whatsapp.routes.items() if whatsapp else ():
         app.router.add_post(path, handler)
-    opened = (model, judge, intake_pool, page_pool, store)
+    opened = (model, judge, transcriber, intake_pool, page_pool, store)
     return Gateway(
         app=app,
         store=store,
@@ -214,6 +218,7 @@ def _dialogue_parts(
     settings: Settings,
     model: VllmClient,
     judge: JudgeClient | None,
+    transcriber: TranscribeClient | None,
     acts: Acts,
     converse: Converse,
     due: asyncio.Event,
@@ -229,6 +234,9 @@ def _dialogue_parts(
         live_release=live_release,
         due=due,
         small_model=chosen.parameters < SMALL_MODEL_PARAMETERS,
+        sees=chosen.sees,
+        eyes=Eyes(),
+        transcriber=transcriber,
     )
 
 
@@ -326,6 +334,14 @@ def _judge_client(settings: Settings) -> JudgeClient | None:
         return None
     key = settings.judge_api_key.get_secret_value() if settings.judge_api_key else None
     return JudgeClient(settings.judge_base_url, settings.judge_model, api_key=key, timeout_s=JUDGE_TIMEOUT_S)
+
+
+def _transcriber(settings: Settings) -> TranscribeClient | None:
+    if not settings.transcribe_base_url or not settings.transcribe_model:
+        return None
+    key = settings.transcribe_api_key.get_secret_value() if settings.transcribe_api_key else None
+    named = (settings.transcribe_base_url, settings.transcribe_model)
+    return TranscribeClient(*named, api_key=key, timeout_s=TRANSCRIBE_TIMEOUT_S)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from app.domain.event import AnyEvent, ChatAddress
+from app.domain.media import Attachment
 from app.domain.outgoing import Content
 from app.domain.prompt import ChatMessage
 
@@ -74,6 +75,13 @@ class Channel(Protocol):
         """Show that an answer is on its way; failure does not matter and is swallowed by the channel."""
         ...
 
+    async def fetch(self, attachment: Attachment) -> bytes:
+        """Return what a person sent along, never more than `attachment.most` bytes. Raises the `AttachmentError` family.
+
+        Whoever sent it may have forged all of it: nothing but the platform is asked, and credentials go nowhere else.
+        """
+        ...
+
     async def answer_press(self, press_id: str, note: str) -> None:
         """Tell the platform that a button press arrived, with a short note; too late is no failure."""
         ...
@@ -137,6 +145,14 @@ class PromptLogprobs:
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...] = field(default_factory=tuple)
+
+
+class Transcriber(Protocol):
+    """Writes down what is said in a recording."""
+
+    async def words(self, recording: bytes, content_type: str) -> str:
+        """Return the words, `""` where there are none. Raises `TranscriptionError`."""
+        ...
 
 
 class Model(Protocol):

@@ -12,12 +12,13 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.config import Settings
 from app.domain import prompt as prompts
 from app.domain.consent import Consents, Purpose
+from app.domain.media import Picture
 from app.domain.memory import MemoryLine, in_prompt
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
@@ -39,7 +40,7 @@ from app.services.replies import as_shown, failure_content, release_news, reply_
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
 from app.services.writing import Asked, Asking, Writer
-from app.store import Store, Tx, entering, memory, outbox, sessions, turns
+from app.store import Store, Tx, entering, memory, outbox, pictures, sessions, turns
 from app.telemetry import FIRST_TOKEN, REPLY, TURNS, Log
 
 log = Log(__name__)
@@ -66,6 +67,7 @@ class Base:
     identity: BaseIdentity
     context: int
     learnable: bool
+    sees: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Request:
     message_id: str | None
     origin: Origin
     sibling_of: UUID | None = None
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def remembers(self) -> bool:
@@ -166,7 +169,7 @@ class Converse:
             await work.done(tx)
             return None
         plan = await self._plan(tx, request, known, route)
-        new = _new(request, work)
+        new = _new(request, plan, work)
         asking = self._writer.ask(self._asked(request, known.id if known else new.id, plan))
         if work.claimed.attempts == 1:
             # A turn that could not be stored, as on a full disk, shall not ask at every try for what nobody reads.
@@ -178,6 +181,8 @@ class Converse:
         if known:
             await turns.begin_again(tx, known, plan.made_by)
         turn = known or await turns.begin(tx, new, plan.made_by)
+        if not known:
+            await pictures.add(tx, turn, request.pictures)
         unwanted = known is not None and bool(await turns.stop_requested(tx, [known.id]))
         shown = bool(request.channel.capabilities.live_edit_s)
         if shown and not (known and await outbox.last_part(tx, turn.id)):
@@ -228,7 +233,12 @@ class Converse:
         lines = in_prompt(known, route.checkpoint_id if route else None)
         past = await self._history(tx, request, begun)
         budget = self._base.context - self._settings.max_reply_tokens
-        messages = prompts.build(request.identity.prompt, lines, past, request.text, budget_tokens=budget)
+        shown = await self._pictures(tx, request, begun)
+        if not shown:
+            past = await self._with_pictures(tx, past)
+        messages = prompts.build(
+            request.identity.prompt, lines, past, request.text, budget_tokens=budget, pictures=shown
+        )
         made_by = Provenance(
             base=self._base.identity,
             prompt_version=prompts.PROMPT_VERSION,
@@ -245,6 +255,22 @@ class Converse:
             # It stays in its own session, though a later try may be made in another.
             return await turns.history(tx, begun.session_id, request.sibling_of or begun.id)
         return () if request.session.fresh else await turns.history(tx, request.session.id, request.sibling_of)
+
+    async def _pictures(self, tx: Tx, request: Request, begun: Turn | None) -> tuple[Picture, ...]:
+        """Return what came with the message: at hand where it has just come, else kept with the turn that it first began."""
+        if not self._base.sees or not request.origin.media:
+            return ()
+        holder = request.sibling_of or (begun.id if begun else None)
+        return await pictures.of_turn(tx, holder) if holder else request.pictures
+
+    async def _with_pictures(self, tx: Tx, past: Sequence[PastTurn]) -> Sequence[PastTurn]:
+        """Return the history with the pictures of the latest turn that has some, where the model sees."""
+        places = [place for place, turn in enumerate(past) if turn.pictures and turn.holder]
+        if not self._base.sees or not places:
+            return past
+        latest = past[places[-1]]
+        shown = await pictures.of_turn(tx, latest.holder) if latest.holder else ()
+        return [*past[: places[-1]], replace(latest, shown=shown), *past[places[-1] + 1 :]]
 
     def _sampling(self) -> Sampling:
         return Sampling(temperature=TEMPERATURE, max_tokens=self._settings.max_reply_tokens)
@@ -278,7 +304,7 @@ class Converse:
             messages=plan.messages,
             sampling=self._sampling(),
             salt=self._salt(request, plan),
-            learnable=self._base.learnable and request.origin.own_words and request.chat.private,
+            learnable=self._base.learnable and _origin(request, plan).own_words and request.chat.private,
         )
 
     async def _finish(self, request: Request, turn: Turn, plan: Plan, outcome: Outcome, work: Work) -> None:
@@ -332,7 +358,12 @@ class Converse:
         return hashlib.sha256(f"{whose}:{policy}".encode()).hexdigest()
 
 
-def _new(request: Request, work: Work) -> turns.NewTurn:
+def _origin(request: Request, plan: Plan) -> Origin:
+    """Return where the message came from; with a picture in view, its words alone would not lead to its reply."""
+    return replace(request.origin, media=request.origin.media or prompts.has_pictures(plan.messages))
+
+
+def _new(request: Request, plan: Plan, work: Work) -> turns.NewTurn:
     return turns.NewTurn(
         inbox_id=work.claimed.id,
         session_id=request.session.id,
@@ -340,7 +371,7 @@ def _new(request: Request, work: Work) -> turns.NewTurn:
         person_id=request.person_id,
         user_text=request.text,
         message_id=request.message_id,
-        origin=request.origin,
+        origin=_origin(request, plan),
         sibling_of=request.sibling_of,
     )
 

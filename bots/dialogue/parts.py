@@ -8,10 +8,12 @@ from uuid import UUID
 
 from app.config import Settings
 from app.domain.consent import Purpose
+from app.ports import Transcriber
 from app.services.converse import Converse
 from app.services.forget import HandOver
 from app.services.judging import Judge
 from app.services.remember import Rewriter
+from app.services.sight import Eyes
 from app.store import Store, Tx
 
 
@@ -56,3 +58,7 @@ class Parts:
     live_release: Callable[[Tx, UUID], Awaitable[UUID | None]]
     due: asyncio.Event
     small_model: bool
+    sees: bool
+    """Whether the model takes pictures."""
+    eyes: Eyes
+    transcriber: Transcriber | None
