@@ -129,9 +129,16 @@ def media_in(message: Json) -> str | None:
 
 
 def attachments_in(message: Json) -> tuple[Attachment, ...]:
-    """Return what is attached as far as it can be fetched; of a picture's sizes the largest within the cap."""
-    kind = media_in(message)
+    """Return what is attached as far as it can be fetched; what has another form than we know is named, and no more."""
+    try:
+        return _fetchable(message, media_in(message))
+    except InvalidInputError:
+        return ()
+
+
+def _fetchable(message: Json, kind: str | None) -> tuple[Attachment, ...]:
     if kind == "photo":
+        # Of a picture's sizes the largest within the cap.
         sizes = sorted(objects_at(message, "photo"), key=lambda size: int_at(size, "width") * int_at(size, "height"))
         found = [_attachment(size, "picture") for size in sizes]
         fitting = [one for one in found if not one.too_big]
