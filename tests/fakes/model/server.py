@@ -42,7 +42,6 @@ class ModelServer:
     name: str = "fake-model"
     window: int = 2048
     api_key: str | None = None
-    sees: bool = False
     host: str = "127.0.0.1"
     port: int = 0
     pace: faults.Slow = field(default_factory=faults.Slow)
@@ -50,6 +49,7 @@ class ModelServer:
     calls: list[Call] = field(default_factory=list)
     running: int = 0
     script: Script = echo
+    sees: bool = False
     adapters: Adapters = field(init=False)
     _next: deque[faults.Fault] = field(default_factory=deque)
     _always: list[faults.Fault] = field(default_factory=list)
