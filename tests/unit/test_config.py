@@ -24,6 +24,13 @@ def test_one_model_server_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config._read().vllm_base_url == "http://a:8000"
 
 
+@pytest.mark.parametrize("alone", ["TRANSCRIBE_BASE_URL", "TRANSCRIBE_MODEL"])
+def test_a_transcriber_is_set_up_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch, alone: str) -> None:
+    monkeypatch.setenv(alone, "http://a")
+    with pytest.raises(ConfigError, match="set TRANSCRIBE_BASE_URL and TRANSCRIBE_MODEL together"):
+        config._read()
+
+
 WHOLE = {
     "TWILIO_ACCOUNT_SID": "AC" + "0a" * 16,
     "TWILIO_AUTH_TOKEN": "token",

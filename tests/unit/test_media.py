@@ -208,6 +208,7 @@ def test_what_is_no_whole_picture_is_refused(raw: bytes) -> None:
         clean(raw)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # what the decoder remarks about damaged EXIF
 @given(st.sampled_from([PICTURE, picture(60, 40, "PNG"), picture(60, 40, "GIF"), picture(60, 40, "WEBP")]), st.data())
 def test_damage_is_refused_or_shown_and_nothing_else(raw: bytes, data: st.DataObject) -> None:
     damaged = bytearray(raw)
