@@ -28,6 +28,7 @@ from app.clients.judge import JudgeClient
 from app.clients.transcribe import TranscribeClient
 from app.clients.vllm import VllmClient
 from app.config import Settings
+from app.domain.media import Kind
 from app.domain.messages import LANGUAGES
 from app.domain.messages import text as say
 from app.domain.profiles import profile
@@ -73,6 +74,8 @@ MAX_BODY = 4 * 1024 * 1024
 JUDGE_TIMEOUT_S = 8.0
 # A recording of some minutes on a modest machine.
 TRANSCRIBE_TIMEOUT_S = 60.0
+# Together some 100 MB at most, whatever a crowd sends at once.
+MOST_FETCHED: dict[Kind, int] = {"picture": 8, "voice": 4}
 
 
 @dataclass(slots=True)
@@ -237,6 +240,7 @@ def _dialogue_parts(
         sees=chosen.sees,
         eyes=Eyes(),
         transcriber=transcriber,
+        fetching={kind: asyncio.Semaphore(most) for kind, most in MOST_FETCHED.items()},
     )
 
 

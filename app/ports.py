@@ -21,9 +21,10 @@ class Capabilities:
     """What a channel can do; the dialogue adapts to it.
 
     `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
-    edits while a reply streams (None: the reply is shown when it is finished). `words`: where there is no menu, some words
-    by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first time becomes known by it; else
-    they arrive by another way, and a sender whom nobody knows was forgotten.
+    edits while a reply streams (None: the reply is shown when it is finished). `files` can be sent, `attachments` can come
+    along with what people say. `words`: where there is no menu, some words by themselves are commands
+    (`app/domain/words.py`). `newcomers`: who writes for the first time becomes known by it; else they arrive by another way,
+    and a sender whom nobody knows was forgotten.
     """
 
     buttons: bool = True
@@ -31,6 +32,7 @@ class Capabilities:
     reactions: bool = False
     typing: bool = False
     files: bool = False
+    attachments: bool = False
     words: bool = False
     newcomers: bool = True
     max_units: int = 4096

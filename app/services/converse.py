@@ -36,6 +36,7 @@ from app.failpoints import reach
 from app.ports import Channel, Model, Sampling
 from app.services.lanes import Work
 from app.services.live import LiveView
+from app.services.looking import looked_at
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
@@ -233,9 +234,10 @@ class Converse:
         lines = in_prompt(known, route.checkpoint_id if route else None)
         past = await self._history(tx, request, begun)
         budget = self._base.context - self._settings.max_reply_tokens
-        shown = await self._pictures(tx, request, begun)
-        if not shown:
-            past = await self._with_pictures(tx, past)
+        shown: tuple[Picture, ...] = ()
+        if self._base.sees:
+            shown = await _shown(tx, request, begun)
+            past = past if shown else await looked_at(tx, past)
         messages = prompts.build(
             request.identity.prompt, lines, past, request.text, budget_tokens=budget, pictures=shown
         )
@@ -255,22 +257,6 @@ class Converse:
             # It stays in its own session, though a later try may be made in another.
             return await turns.history(tx, begun.session_id, request.sibling_of or begun.id)
         return () if request.session.fresh else await turns.history(tx, request.session.id, request.sibling_of)
-
-    async def _pictures(self, tx: Tx, request: Request, begun: Turn | None) -> tuple[Picture, ...]:
-        """Return what came with the message: at hand where it has just come, else kept with the turn that it first began."""
-        if not self._base.sees or not request.origin.media:
-            return ()
-        holder = request.sibling_of or (begun.id if begun else None)
-        return await pictures.of_turn(tx, holder) if holder else request.pictures
-
-    async def _with_pictures(self, tx: Tx, past: Sequence[PastTurn]) -> Sequence[PastTurn]:
-        """Return the history with the pictures of the latest turn that has some, where the model sees."""
-        places = [place for place, turn in enumerate(past) if turn.pictures and turn.holder]
-        if not self._base.sees or not places:
-            return past
-        latest = past[places[-1]]
-        shown = await pictures.of_turn(tx, latest.holder) if latest.holder else ()
-        return [*past[: places[-1]], replace(latest, shown=shown), *past[places[-1] + 1 :]]
 
     def _sampling(self) -> Sampling:
         return Sampling(temperature=TEMPERATURE, max_tokens=self._settings.max_reply_tokens)
@@ -361,6 +347,14 @@ class Converse:
 def _origin(request: Request, plan: Plan) -> Origin:
     """Return where the message came from; with a picture in view, its words alone would not lead to its reply."""
     return replace(request.origin, media=request.origin.media or prompts.has_pictures(plan.messages))
+
+
+async def _shown(tx: Tx, request: Request, begun: Turn | None) -> tuple[Picture, ...]:
+    """Return what came with a message: at hand where it has just come, else kept with the turn that it first began."""
+    holder = request.sibling_of or (begun.id if begun else None)
+    if holder is None or not request.origin.media:
+        return request.pictures
+    return await pictures.of_turn(tx, holder)
 
 
 def _new(request: Request, plan: Plan, work: Work) -> turns.NewTurn:

@@ -75,8 +75,10 @@ async def take_in(parts: Parts, room: Room, event: MessageEvent, together: Seque
     if len(pictures) > MAX_PICTURES:
         basket.notices.append(room.say("attachment_many", most=MAX_PICTURES))
     for attachment in [*pictures[:MAX_PICTURES], *(one for one in found if one.kind == "voice")]:
-        await _into(basket, parts, room, event, attachment)
-    left = len(found) < len(event.attachments) or media.KINDS.get(event.media or "") not in _READ
+        async with parts.fetching[attachment.kind]:
+            await _into(basket, parts, room, event, attachment)
+    among = event.album is not None and media.KINDS.get(event.media or "") not in _READ
+    left = len(found) < len(event.attachments) or among
     heard = replace(
         event,
         text="\n".join(words for words in (event.text, *basket.words) if not is_blank(words)),

@@ -1,13 +1,14 @@
 """What the dialogue needs from the rest of the house, gathered once at start."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
 from app.config import Settings
 from app.domain.consent import Purpose
+from app.domain.media import Kind
 from app.ports import Transcriber
 from app.services.converse import Converse
 from app.services.forget import HandOver
@@ -62,3 +63,5 @@ class Parts:
     """Whether the model takes pictures."""
     eyes: Eyes
     transcriber: Transcriber | None
+    fetching: Mapping[Kind, asyncio.Semaphore]
+    """How many attachments of a kind are held in memory at once; more wait."""

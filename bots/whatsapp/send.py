@@ -30,7 +30,7 @@ from bots.whatsapp.render import render
 from bots.whatsapp.split import MAX_UNITS, split
 
 log = Log(__name__)
-_CAPABILITIES = Capabilities(buttons=False, edits=False, typing=True, files=False, words=True, max_units=MAX_UNITS)
+_CAPABILITIES = Capabilities(buttons=False, edits=False, typing=True, attachments=True, words=True, max_units=MAX_UNITS)
 _ELLIPSIS = "…"  # for a text of which nothing can be seen, which Twilio would refuse
 _AWAY_S = 2.0
 _TYPING_S = 20.0  # Meta shows it for 25 s or until the reply

@@ -280,3 +280,61 @@ async def test_what_else_is_sent_is_answered_with_a_sentence(
     ann.send_file(b"%PDF-1.7", "application/pdf", "a.pdf", "read this")
     await read(telegram_server, ann, "I could not look at what came with your words (a file)")
     assert telegram_server.downloads == []
+
+
+async def test_nothing_that_came_along_is_ever_admitted_to_a_training(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    from app.store import admission
+
+    ann.say("/learn on")
+    await settled(telegram, beyond=1)
+    ann.say("is tea healthy?")
+    await read(telegram_server, ann, "You said: is tea healthy?")
+    ann.send_photo("what is this?")
+    await read(telegram_server, ann, "You said: what is this?")
+    ann.say("and its colour?")
+    await read(telegram_server, ann, "You said: and its colour?")
+    await settled(telegram)
+    (row,) = await telegram.rows("select distinct person_id from turns")
+    async with telegram.store.begin() as tx:
+        assert [prompt.text for prompt in await admission.prompts(tx, row["person_id"])] == ["is tea healthy?"]
+
+
+async def test_a_rewrite_of_a_reply_about_a_picture_looks_at_it(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
+) -> None:
+    ann.say("/learn on")
+    await settled(telegram, beyond=1)
+    ann.send_photo("what is this?")
+    await read(telegram_server, ann, "You said: what is this?")
+    await settled(telegram)
+    first, before = seen(model), len(model.calls)
+    reply = next(m for m in reversed(ann.chat.from_bot) if "You said: what" in m.text)
+    ann.say("always answer in capitals", reply_to=reply)
+    await read(telegram_server, ann, "I'll keep this in mind")
+    await settled(telegram)
+    assert [call.pictures for call in model.calls[before:]] == [first] * 3
+
+
+async def test_a_document_of_everything_stays_small_enough_to_be_sent(
+    telegram: Road, telegram_server: TelegramServer, ann: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+
+    from app.services.export import export_person
+    from app.store import export
+
+    for number, colour in enumerate([(1, 2, 3), (200, 2, 3)]):
+        ann.send_photo(f"picture {number}", data=picture(colour=colour))
+        await read(telegram_server, ann, f"You said: picture {number}")
+    await settled(telegram)
+    newest = (await telegram.rows("select body from turn_pictures p join turns t on t.id = turn_id order by t.number"))[
+        -1
+    ]
+    monkeypatch.setattr(export, "MOST_PICTURE_BYTES", len(newest["body"]))
+    (row,) = await telegram.rows("select distinct person_id from turns")
+    async with telegram.store.begin() as tx:
+        told = json.loads(await export_person(tx, row["person_id"]))["turn_pictures"]
+    assert [base64.b64decode(one["body"]) if "body" in one else None for one in told] == [bytes(newest["body"]), None]
+    assert all(one["bytes"] > 1000 and one["content_type"] == "image/jpeg" for one in told)

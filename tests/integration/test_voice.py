@@ -156,3 +156,13 @@ async def test_a_transcriber_that_hangs_is_left_alone_in_time(transcriber: Trans
             await client.words(sound(), "audio/wav")
     finally:
         await client.close()
+
+
+async def test_whoever_asks_is_told_where_recordings_go(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    ann.say("/privacy")
+    await read(telegram_server, ann, "Recordings of your voice go to the transcription service")
+    async with telegram.visitor() as visitor:  # there are none in the web chat
+        await visitor.command("privacy")
+        assert "Recordings of your voice" not in (await visitor.told("Your choices now"))["plain"]

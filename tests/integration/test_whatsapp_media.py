@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
@@ -98,6 +99,26 @@ async def test_what_is_too_slow_is_tried_again(
         while not await whatsapp.rows("select 1 from inbox where state = 'stored' and attempts = 1"):
             await asyncio.sleep(0.05)
     twilio_server.media_delay_s = 0.0
+    await until(ann, "You said: look [picture ")
+
+
+async def test_neither_twilio_nor_the_database_waits_for_a_download(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello")
+    await until(ann, "You said: hello")
+    await settled(whatsapp)
+    twilio_server.media_delay_s = 1.5
+    began = time.monotonic()
+    await ann.send_picture("look")
+    assert time.monotonic() - began < 1
+    await asyncio.sleep(0.5)
+    open_ones = (
+        "select count(*) as n from pg_stat_activity where datname = current_database() and state like 'idle in%'"
+    )
+    assert (await whatsapp.rows(open_ones))[0]["n"] == 0
+    assert (await whatsapp.rows("select count(*) as n from turns"))[0]["n"] == 1
     await until(ann, "You said: look [picture ")
 
 
