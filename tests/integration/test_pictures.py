@@ -338,3 +338,38 @@ async def test_a_document_of_everything_stays_small_enough_to_be_sent(
         told = json.loads(await export_person(tx, row["person_id"]))["turn_pictures"]
     assert [base64.b64decode(one["body"]) if "body" in one else None for one in told] == [bytes(newest["body"]), None]
     assert all(one["bytes"] > 1000 and one["content_type"] == "image/jpeg" for one in told)
+
+
+async def test_in_a_group_only_what_is_said_to_the_bot_is_fetched(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
+) -> None:
+    kitchen = telegram_server.group("Kitchen", ann, telegram_server.user("Ben"))
+    kitchen.chat.bot_status = "administrator"  # it is told everything
+    ann.send_photo("look everybody", kitchen.chat)
+    ann.send_photo(f"@{telegram_server.world.bot['username']} and you?", kitchen.chat)
+    await telegram_server.wait_for(lambda: any("and you? [picture" in m.text for m in kitchen.chat.from_bot), 20)
+    await settled(telegram, beyond=2)
+    assert len(telegram_server.downloads) == 1
+    (turn,) = await telegram.rows("select flags, learnable from turns order by number desc limit 1")
+    assert (turn["flags"]["group"], turn["flags"]["media"], turn["learnable"]) == (True, True, False)
+
+
+async def test_a_picture_goes_with_the_consent_that_kept_it(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    from app.services.housekeeping import clean
+
+    ann.say("/learn on")
+    await settled(telegram, beyond=1)
+    ann.send_photo("what is this?")
+    await read(telegram_server, ann, "You said: what is this?")
+    ann.say("/new")
+    await settled(telegram, beyond=3)
+    await clean(telegram.store, telegram.settings)
+    assert len(await kept(telegram)) == 1
+    ann.say("/privacy")
+    await settled(telegram, beyond=4)
+    notice = ann.chat.from_bot[-1]
+    ann.press(notice, next(b.text for b in notice.buttons if "Memory" in b.text))
+    await settled(telegram, beyond=5)
+    assert await kept(telegram) == []
