@@ -236,7 +236,7 @@ async def test_it_ends_with_0_only_if_everything_works(
     code, bad, said = await visit(capsys)
     assert (code, set(bad)) == (1, {"LoRA round trip", "isolation", "judge", "Telegram"}), said
     assert "planted-token" not in said
-    assert said.splitlines()[-1] == "4 of 14 checks failed."
+    assert said.splitlines()[-1] == "4 of 15 checks failed."
 
     for name in ("JUDGE_BASE_URL", "JUDGE_MODEL", "TELEGRAM_BOT_TOKEN"):
         monkeypatch.delenv(name)
