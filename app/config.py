@@ -72,6 +72,10 @@ class Settings(BaseSettings):
     judge_model: str | None = None
     judge_api_key: SecretStr | None = None
 
+    transcribe_base_url: str | None = None
+    transcribe_model: str | None = None
+    transcribe_api_key: SecretStr | None = None
+
     metrics_token: SecretStr | None = Field(None, description="lets other machines read /metrics, as a bearer token")
 
     raw_body_days: int = Field(3, ge=1, description="days that raw updates are kept")
@@ -143,6 +147,9 @@ class Settings(BaseSettings):
     def _combinations(self) -> Self:
         if bool(self.judge_base_url) != bool(self.judge_model):
             message = "set JUDGE_BASE_URL and JUDGE_MODEL together, or neither"
+            raise ValueError(message)
+        if bool(self.transcribe_base_url) != bool(self.transcribe_model):
+            message = "set TRANSCRIBE_BASE_URL and TRANSCRIBE_MODEL together, or neither"
             raise ValueError(message)
         if self.vllm_base_url and ("," in self.vllm_base_url or len(self.vllm_base_url.split()) > 1):
             # Chats ask one server: adapters on others would answer nobody, and be forgotten by half.

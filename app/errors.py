@@ -120,6 +120,41 @@ class ChannelAwayError(MenteeError):
     retryable = True
 
 
+class AttachmentError(MenteeError):
+    """What was sent along cannot be taken in."""
+
+    status = 422
+
+
+class AttachmentTooBigError(AttachmentError):
+    """What was sent along is bigger than is taken in."""
+
+
+class AttachmentGoneError(AttachmentError):
+    """The platform does not have it any more."""
+
+
+class AttachmentRefusedError(AttachmentError):
+    """It lies where nothing is fetched from, or is not given to this account."""
+
+
+class AttachmentUnreadableError(AttachmentError):
+    """It is not what it was sent as, or damaged."""
+
+
+class AttachmentAwayError(AttachmentError):
+    """The platform that has it cannot be reached, or is too slow."""
+
+    status = 503
+    retryable = True
+
+
+class TranscriptionError(MenteeError):
+    """The transcription endpoint is away, refuses the recording, or answers in another form."""
+
+    status = 502
+
+
 class DeliveryError(MenteeError):
     """The platform did not take the message; `code` is its own reason, where it gave one."""
 

@@ -10,6 +10,7 @@ from typing import Literal
 Point = Literal[
     "intake:stored",
     "lane:claimed",
+    "attachments:taken",
     "converse:asked",
     "converse:streaming",
     "converse:stored",

@@ -25,9 +25,11 @@ from aiohttp import web
 from app import config, telemetry
 from app.admin.application import create_admin_app
 from app.clients.judge import JudgeClient
+from app.clients.transcribe import TranscribeClient
 from app.clients.vllm import VllmClient
 from app.config import Settings
 from app.domain.consent import DataUse
+from app.domain.media import Kind
 from app.domain.profiles import profile
 from app.errors import ConfigError, MenteeError
 from app.gateway import channels as packages
@@ -45,6 +47,7 @@ from app.services.judging import Judge
 from app.services.lanes import LaneRunner
 from app.services.remember import Rewriter
 from app.services.respond import Responder
+from app.services.sight import Eyes
 from app.services.stops import Stops
 from app.services.stream import Streams
 from app.store import StatementPool, Store
@@ -69,6 +72,19 @@ PAGE_CONNECTIONS = 2
 SMALL_MODEL_PARAMETERS = 500_000_000
 MAX_BODY = 4 * 1024 * 1024
 JUDGE_TIMEOUT_S = 8.0
+# A recording of some minutes on a modest machine.
+TRANSCRIBE_TIMEOUT_S = 60.0
+# Together some 100 MB at most, whatever a crowd sends at once.
+MOST_FETCHED: dict[Kind, int] = {"picture": 8, "voice": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The servers that the dialogue asks; None where there is none."""
+
+    model: VllmClient
+    judge: JudgeClient | None
+    transcriber: TranscribeClient | None
 
 
 @dataclass(slots=True)
@@ -149,15 +165,14 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     due = asyncio.Event()
     streams = Streams()
     model = _model(settings)
-    judge = _judge_client(settings)
+    asked = Asked(model, _judge_client(settings), _transcriber(settings))
     acts = Acts(store, settings)
     stops = Stops(store)
     base = served_base(profile(settings.model), settings.model_dir)
     converse = Converse(store, model, base, streams, stops, settings, learning_of(settings), due)
     channels: dict[UUID, Channel] = {}
-    dialogue = Dialogue(
-        _dialogue_parts(store, settings, model, judge, acts, converse, due, packages.data_use(installed)), channels
-    )
+    data_use = packages.data_use(installed)
+    dialogue = Dialogue(_dialogue_parts(store, settings, asked, acts, converse, due, data_use), channels)
     lanes = LaneRunner(store, dialogue.handle, owner)
     intake_pool = StatementPool(_database_url(settings), size=INTAKE_CONNECTIONS)
     page_pool = StatementPool(_database_url(settings), size=PAGE_CONNECTIONS)
@@ -173,7 +188,7 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     started = Started()
     app = _application(settings, store, parts, started, create_admin_app(store, acts, parts, settings))
     _add_routes(app, built.parts.values())
-    opened = (model, judge, intake_pool, page_pool, store)
+    opened = (model, asked.judge, asked.transcriber, intake_pool, page_pool, store)
     return Gateway(
         app=app,
         store=store,
@@ -211,8 +226,7 @@ def _add_routes(app: web.Application, parts: Iterable[Part | None]) -> None:
 def _dialogue_parts(
     store: Store,
     settings: Settings,
-    model: VllmClient,
-    judge: JudgeClient | None,
+    asked: Asked,
     acts: Acts,
     converse: Converse,
     due: asyncio.Event,
@@ -223,13 +237,17 @@ def _dialogue_parts(
         store=store,
         settings=settings,
         converse=converse,
-        rewriter=Rewriter(model, chosen.key, settings.max_reply_tokens),
-        judge=Judge(judge) if judge else None,
+        rewriter=Rewriter(asked.model, chosen.key, settings.max_reply_tokens),
+        judge=Judge(asked.judge) if asked.judge else None,
         leaving=acts,
         live_release=live_release,
         due=due,
         small_model=chosen.parameters < SMALL_MODEL_PARAMETERS,
         data_use=data_use,
+        sees=chosen.sees,
+        eyes=Eyes(),
+        transcriber=asked.transcriber,
+        fetching={kind: asyncio.Semaphore(most) for kind, most in MOST_FETCHED.items()},
     )
 
 
@@ -306,6 +324,14 @@ def _judge_client(settings: Settings) -> JudgeClient | None:
         return None
     key = settings.judge_api_key.get_secret_value() if settings.judge_api_key else None
     return JudgeClient(settings.judge_base_url, settings.judge_model, api_key=key, timeout_s=JUDGE_TIMEOUT_S)
+
+
+def _transcriber(settings: Settings) -> TranscribeClient | None:
+    if not settings.transcribe_base_url or not settings.transcribe_model:
+        return None
+    key = settings.transcribe_api_key.get_secret_value() if settings.transcribe_api_key else None
+    named = (settings.transcribe_base_url, settings.transcribe_model)
+    return TranscribeClient(*named, api_key=key, timeout_s=TRANSCRIBE_TIMEOUT_S)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from app.domain.event import AnyEvent, ChatAddress
+from app.domain.media import Attachment
 from app.domain.outgoing import Content
 from app.domain.prompt import ChatMessage
 
@@ -60,12 +61,12 @@ class Capabilities:
     """What a channel can do; the dialogue adapts to it.
 
     `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
-    edits while a reply streams (None: the reply is shown when it is finished). `formatting`: Markdown is shown as formats; else
-    it arrives without its marks. `words`: where there is no menu, some words
-    by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first time becomes known by it; else
-    they arrive by another way, and a sender whom nobody knows was forgotten. `window_hours`: for how long after a person's
-    last word the platform takes what is freely written (None: always); what comes later waits for their next word.
-    `reply_mode`: when the platform takes messages.
+    edits while a reply streams (None: the reply is shown when it is finished). `files` can be sent, `attachments` can come
+    along with what people say. `formatting`: Markdown is shown as formats; else it arrives without its marks. `words`: where
+    there is no menu, some words by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first
+    time becomes known by it; else they arrive by another way, and a sender whom nobody knows was forgotten. `window_hours`:
+    for how long after a person's last word the platform takes what is freely written (None: always); what comes later waits
+    for their next word. `reply_mode`: when the platform takes messages.
     """
 
     buttons: bool = True
@@ -73,6 +74,7 @@ class Capabilities:
     reactions: bool = False
     typing: bool = False
     files: bool = False
+    attachments: bool = False
     formatting: bool = True
     words: bool = False
     newcomers: bool = True
@@ -117,6 +119,13 @@ class Channel(Protocol):
 
     async def typing(self, chat: ChatAddress) -> None:
         """Show that an answer is on its way; failure does not matter and is swallowed by the channel."""
+        ...
+
+    async def fetch(self, attachment: Attachment) -> bytes:
+        """Return what a person sent along, never more than `attachment.most` bytes. Raises the `AttachmentError` family.
+
+        Whoever sent it may have forged all of it: nothing but the platform is asked, and credentials go nowhere else.
+        """
         ...
 
     async def answer_press(self, press_id: str, note: str) -> None:
@@ -182,6 +191,14 @@ class PromptLogprobs:
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...] = field(default_factory=tuple)
+
+
+class Transcriber(Protocol):
+    """Writes down what is said in a recording."""
+
+    async def words(self, recording: bytes, content_type: str) -> str:
+        """Return the words, `""` where there are none. Raises `TranscriptionError`."""
+        ...
 
 
 class Model(Protocol):

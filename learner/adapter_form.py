@@ -18,7 +18,7 @@ CONFIG, WEIGHTS, STABLE = "adapter_config.json", "adapter_model.safetensors", "S
 NAME = re.compile(r"(person|global)-[0-9a-f]{12}")
 MAX_CONFIG_BYTES = 64 * 1024
 KEY = re.compile(
-    r"base_model\.model\.model\.layers\.(?P<layer>\d{1,4})\.(?:self_attn|mlp)\.(?P<target>\w+)\.lora_(?P<side>[AB])\.weight"
+    r"base_model\.model\.model\.(?:language_model\.)?layers\.(?P<layer>\d{1,4})\.(?:self_attn|mlp)\.(?P<target>\w+)\.lora_(?P<side>[AB])\.weight"
 )
 # What a served adapter may say beside rank, alpha and targets; anything else changes the model in ways the server
 # or the gates do not know (DoRA, biases, extra modules, per-layer ranks).

@@ -1,1 +1,1 @@
-"""Outbound clients: the model server and the judge."""
+"""Outbound clients: the model server, the judge and the transcriber."""

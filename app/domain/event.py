@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from app.domain.media import Attachment, Picture
+
 STOPPING = frozenset({"stop", "cancel"})
 """Commands that end a reply while it is written; they overtake it."""
 ChatKind = Literal["private", "group", "channel"]
@@ -45,8 +47,9 @@ class MessageEvent(Event):
     """A person wrote something.
 
     `reply_to` and `quote` point at a bot message (provider id) and the quoted part of it; `addressed` tells in a group
-    whether the bot was mentioned, replied to or commanded; `media` names what else was attached; messages that share an
-    `album` were sent as one; `sent_at` is when, where the channel tells.
+    whether the bot was mentioned, replied to or commanded; `media` names what else was attached, `attachments` are what of
+    it can be fetched; messages that share an `album` were sent as one; `sent_at` is when, where the channel tells. Of what
+    was fetched, `pictures` can be shown to the model, and `spoken` says that `text` was heard and not written.
     """
 
     message_id: str = ""
@@ -56,10 +59,13 @@ class MessageEvent(Event):
     forwarded: bool = False
     addressed: bool = True
     media: str | None = None
+    attachments: tuple[Attachment, ...] = ()
     command: str | None = None
     argument: str = ""
     album: str | None = None
     sent_at: datetime | None = None
+    pictures: tuple[Picture, ...] = ()
+    spoken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class Feedback:
     confidence: float | None
     language: str | None
     classified_by: ClassifiedBy | None = None
+    spoken: bool = False
 
 
 def _any(*words: str) -> re.Pattern[str]:

@@ -73,6 +73,8 @@ class BaseProfile:
     """Padding while training where the tokenizer's own would be its end-of-turn; None: the tokenizer's own."""
     chat_template_args: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
     needs_gpu: bool = False
+    sees: bool = False
+    """Whether it takes pictures; what people send is then given to it."""
     download_gb: float = 0.0
 
     @property
@@ -152,6 +154,20 @@ _ALL = (
         lora=LoraSettings(rank=16, alpha=32, learning_rate=5e-5, updates=24),
         needs_gpu=True,
         download_gb=8.1,
+    ),
+    BaseProfile(
+        key="qwen3-vl-4b",
+        title="Qwen3-VL-4B-Instruct",
+        source=HubSource("Qwen/Qwen3-VL-4B-Instruct"),
+        parameters=4_437_815_808,
+        dtype="bfloat16",
+        context=8192,
+        languages=("en", "zh", "ko"),
+        licence="Apache-2.0",
+        lora=LoraSettings(rank=16, alpha=32, learning_rate=5e-5, updates=24),
+        needs_gpu=True,
+        sees=True,
+        download_gb=8.9,
     ),
     BaseProfile(
         key="kanana-2.1b",

@@ -8,18 +8,23 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a user message came from, as far as learning is concerned; any flag set keeps the turn out of training."""
+    """Where a user message came from, as far as learning is concerned; any flag set keeps the turn out of training.
+
+    `media`: it was answered with pictures in view, or its words were heard and not written. Training knows texts alone, and
+    what a transcriber believes to have heard is not what was said.
+    """
 
     forwarded: bool = False
     group: bool = False
     automated: bool = False
     quoted: bool = False
+    media: bool = False
     consents: Mapping[str, bool] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Self:
         """Read the JSON form."""
-        kept = {name: bool(document.get(name)) for name in ("forwarded", "group", "automated", "quoted")}
+        kept = {name: bool(document.get(name)) for name in ("forwarded", "group", "automated", "quoted", "media")}
         return cls(**kept, consents=dict(document.get("consents") or {}))
 
     def again(self, first: Self) -> Self:
@@ -33,13 +38,14 @@ class Origin:
             group=self.group or first.group,
             automated=self.automated or first.automated,
             quoted=self.quoted or first.quoted,
+            media=self.media or first.media,
             consents={purpose: yes and first.consents.get(purpose, False) for purpose, yes in self.consents.items()},
         )
 
     @property
     def own_words(self) -> bool:
-        """Whether the person wrote this themself, in private."""
-        return not (self.forwarded or self.group or self.automated)
+        """Whether the person wrote this themself, in private, and words are all there was."""
+        return not (self.forwarded or self.group or self.automated or self.media)
 
     def document(self) -> dict[str, object]:
         """Return the JSON form kept in `turns.flags`."""
@@ -48,6 +54,7 @@ class Origin:
             "group": self.group,
             "automated": self.automated,
             "quoted": self.quoted,
+            "media": self.media,
             "consents": dict(self.consents),
         }
 

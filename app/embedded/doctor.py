@@ -66,6 +66,7 @@ class _Doctor:
             self._isolation,
             self._training,
             self._judge,
+            self._transcriber,
         )
         found = [self._shown(await check()) for check in checks]
         for one in self._channels:
@@ -212,6 +213,14 @@ class _Doctor:
             return self._finding("judge", "skip", "none")
         problem = await doctor_remote.judge(self._settings, self._texts)
         return self._finding("judge", "bad", "bad", detail=problem) if problem else self._finding("judge", "ok", "ok")
+
+    async def _transcriber(self) -> Finding:
+        if not self._settings.transcribe_base_url:
+            return self._finding("transcriber", "skip", "none")
+        problem = await doctor_remote.transcriber(self._settings)
+        if problem:
+            return self._finding("transcriber", "bad", "bad", detail=problem)
+        return self._finding("transcriber", "ok", "ok")
 
 
 def _head() -> str:

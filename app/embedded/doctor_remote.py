@@ -1,18 +1,23 @@
-"""The doctor's questions to servers that are not ours: the judge, and the model server's adapters. Channels ask their own.
+"""The doctor's questions to servers that are not ours: judge, transcriber, and the model server's adapters. Channels ask
+their own.
 
 Each answers with what is wrong as a short text, or with nothing. A token never appears in it.
 """
 
+import wave
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
 import aiohttp
 
+from app.clients.transcribe import TranscribeClient
 from app.clients.vllm import VllmClient
 from app.config import Settings
 from app.domain.profiles import BaseProfile
 from app.embedded.messages import Texts
+from app.errors import TranscriptionError
 
 TIMEOUT = aiohttp.ClientTimeout(total=30)
 SCHEMA = {
@@ -23,6 +28,8 @@ SCHEMA = {
 }
 QUESTION = "Is '2 + 2 = 4' good or bad arithmetic? Answer in JSON."
 OK = 200
+TRANSCRIBE_S = 60.0
+RATE_HZ = 16_000
 
 
 async def judge(settings: Settings, texts: Texts) -> str | None:
@@ -53,6 +60,31 @@ async def judge(settings: Settings, texts: Texts) -> str | None:
     except (ValueError, LookupError, TypeError):
         return texts.say("doctor.judge.form")
     return None if '"verdict"' in str(content) else texts.say("doctor.judge.free")
+
+
+async def transcriber(settings: Settings) -> str | None:
+    """Have a second of silence written down; return what is wrong with the answer. Whatever was heard in it does not matter."""
+    key = settings.transcribe_api_key.get_secret_value() if settings.transcribe_api_key else None
+    named = (str(settings.transcribe_base_url), str(settings.transcribe_model))
+    client = TranscribeClient(*named, api_key=key, timeout_s=TRANSCRIBE_S)
+    try:
+        await client.words(_silence(), "audio/wav")
+    except TranscriptionError as error:
+        return str(error)
+    finally:
+        await client.close()
+    return None
+
+
+def _silence() -> bytes:
+    """Return a second of silence as a WAV file: 16 kHz, 16 bits, one channel."""
+    file = BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(RATE_HZ)
+        sound.writeframes(bytes(2 * RATE_HZ))
+    return file.getvalue()
 
 
 async def lora(model: VllmClient, base: BaseProfile, model_dir: Path, scratch: Path) -> None:

@@ -17,9 +17,15 @@ def served_base(chosen: BaseProfile, model_dir: Path | None) -> Base:
     found = _identity(model_dir)
     if found is None:
         log.warning("base:identity:unknown", hint="set MODEL_DIR to the folder of the served base")
-        return Base(chosen.key, BaseIdentity(chosen.title, UNKNOWN, UNKNOWN, UNKNOWN), chosen.context, learnable=False)
+        return Base(
+            chosen.key,
+            BaseIdentity(chosen.title, UNKNOWN, UNKNOWN, UNKNOWN),
+            chosen.context,
+            learnable=False,
+            sees=chosen.sees,
+        )
     identity = BaseIdentity(found.base_id, found.revision, found.tokenizer_hash, found.chat_template_hash)
-    return Base(chosen.key, identity, chosen.context, learnable=True)
+    return Base(chosen.key, identity, chosen.context, learnable=True, sees=chosen.sees)
 
 
 def _identity(model_dir: Path | None) -> ModelIdentity | None:

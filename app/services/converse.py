@@ -12,12 +12,13 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from app.config import Settings
 from app.domain import prompt as prompts
 from app.domain.consent import Consents, Purpose
+from app.domain.media import Picture
 from app.domain.memory import MemoryLine, in_prompt
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
@@ -36,11 +37,12 @@ from app.ports import Channel, Model, Sampling
 from app.services import asking
 from app.services.lanes import Work
 from app.services.live import LiveView
+from app.services.looking import looked_at
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
 from app.services.writing import Asked, Asking, Writer
-from app.store import Store, Tx, entering, memory, outbox, sessions, turns
+from app.store import Store, Tx, entering, memory, outbox, pictures, sessions, turns
 from app.telemetry import FIRST_TOKEN, REPLY, TURNS, Log
 
 log = Log(__name__)
@@ -67,6 +69,7 @@ class Base:
     identity: BaseIdentity
     context: int
     learnable: bool
+    sees: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Request:
     sibling_of: UUID | None = None
     greeted: bool = False
     """Whether the same message was greeted, with the question of consent."""
+    pictures: tuple[Picture, ...] = ()
 
     @property
     def remembers(self) -> bool:
@@ -169,7 +173,7 @@ class Converse:
             await work.done(tx)
             return None
         plan = await self._plan(tx, request, known, route)
-        new = _new(request, work)
+        new = _new(request, plan, work)
         asking = self._writer.ask(self._asked(request, known.id if known else new.id, plan))
         if work.claimed.attempts == 1:
             # A turn that could not be stored, as on a full disk, shall not ask at every try for what nobody reads.
@@ -181,6 +185,8 @@ class Converse:
         if known:
             await turns.begin_again(tx, known, plan.made_by)
         turn = known or await turns.begin(tx, new, plan.made_by)
+        if not known:
+            await pictures.add(tx, turn, request.pictures)
         unwanted = known is not None and bool(await turns.stop_requested(tx, [known.id]))
         shown = bool(request.channel.capabilities.live_edit_s)
         if shown and not (known and await outbox.last_part(tx, turn.id)):
@@ -231,7 +237,13 @@ class Converse:
         lines = in_prompt(known, route.checkpoint_id if route else None)
         past = await self._history(tx, request, begun)
         budget = self._base.context - self._settings.max_reply_tokens
-        messages = prompts.build(request.identity.prompt, lines, past, request.text, budget_tokens=budget)
+        shown: tuple[Picture, ...] = ()
+        if self._base.sees:
+            shown = await _shown(tx, request, begun)
+            past = past if shown else await looked_at(tx, past)
+        messages = prompts.build(
+            request.identity.prompt, lines, past, request.text, budget_tokens=budget, pictures=shown
+        )
         made_by = Provenance(
             base=self._base.identity,
             prompt_version=prompts.PROMPT_VERSION,
@@ -281,7 +293,7 @@ class Converse:
             messages=plan.messages,
             sampling=self._sampling(),
             salt=self._salt(request, plan),
-            learnable=self._base.learnable and request.origin.own_words and request.chat.private,
+            learnable=self._base.learnable and _origin(request, plan).own_words and request.chat.private,
         )
 
     async def _finish(self, request: Request, turn: Turn, plan: Plan, outcome: Outcome, work: Work) -> None:
@@ -345,7 +357,20 @@ class Converse:
         return hashlib.sha256(f"{whose}:{policy}".encode()).hexdigest()
 
 
-def _new(request: Request, work: Work) -> turns.NewTurn:
+def _origin(request: Request, plan: Plan) -> Origin:
+    """Return where the message came from; with a picture in view, its words alone would not lead to its reply."""
+    return replace(request.origin, media=request.origin.media or prompts.has_pictures(plan.messages))
+
+
+async def _shown(tx: Tx, request: Request, begun: Turn | None) -> tuple[Picture, ...]:
+    """Return what came with a message: at hand where it has just come, else kept with the turn that it first began."""
+    holder = request.sibling_of or (begun.id if begun else None)
+    if holder is None or not request.origin.media:
+        return request.pictures
+    return await pictures.of_turn(tx, holder)
+
+
+def _new(request: Request, plan: Plan, work: Work) -> turns.NewTurn:
     return turns.NewTurn(
         inbox_id=work.claimed.id,
         session_id=request.session.id,
@@ -353,7 +378,7 @@ def _new(request: Request, work: Work) -> turns.NewTurn:
         person_id=request.person_id,
         user_text=request.text,
         message_id=request.message_id,
-        origin=request.origin,
+        origin=_origin(request, plan),
         sibling_of=request.sibling_of,
     )
 

@@ -29,6 +29,7 @@ class Said:
     consents: Consents
     language: str
     forwarded: bool = False
+    spoken: bool = False
     reason: str | None = None
     """What the person themself chose to be wrong, before they said it in words."""
 
@@ -110,6 +111,6 @@ def _row(said: Said, classification: Classification) -> feedback.NewFeedback:
         evidence=said.evidence[:EVIDENCE_LIMIT],
         consents=said.consents.document(),
         language=said.language,
-        flags={"forwarded": said.forwarded},
+        flags={"forwarded": said.forwarded, "spoken": said.spoken},
         classification=classification,
     )

@@ -15,6 +15,7 @@ from app.domain import prompt as prompts
 from app.domain.checker import CheckerSpec, check, derive
 from app.domain.checker.mend import mend
 from app.domain.feedback import FeedbackClass
+from app.domain.media import Picture
 from app.domain.memory import Example, MemoryKind, MemoryLine
 from app.domain.text import is_blank, without_thinking
 from app.errors import ModelError
@@ -64,11 +65,12 @@ def fits(line: MemoryLine, reply: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Disliked:
-    """The exchange that a person corrected, and the bot's system prompt at that time."""
+    """The exchange that a person corrected, with the pictures in it, and the bot's system prompt at that time."""
 
     identity_prompt: str
     question: str
     reply: str
+    pictures: tuple[Picture, ...] = ()
 
 
 class Rewriter:
@@ -108,9 +110,11 @@ def _mended(line: MemoryLine, disliked: Disliked) -> str | None:
 
 
 def _retry(line: MemoryLine, disliked: Disliked) -> list[prompts.ChatMessage]:
-    return prompts.build(disliked.identity_prompt, [line], [], disliked.question, budget_tokens=0)
+    shown = disliked.pictures
+    return prompts.build(disliked.identity_prompt, [line], [], disliked.question, budget_tokens=0, pictures=shown)
 
 
 def _revision(line: MemoryLine, disliked: Disliked) -> list[prompts.ChatMessage]:
-    history = [prompts.PastTurn(disliked.question, disliked.reply)]
+    shown = disliked.pictures
+    history = [prompts.PastTurn(disliked.question, disliked.reply, len(shown), shown=shown)]
     return prompts.build(disliked.identity_prompt, [], history, line.text, budget_tokens=REVISION_TOKENS)

@@ -31,8 +31,9 @@ _BOTH = " and ".join(allows_in_sql(":person", purpose) for purpose in (Purpose.M
 OWN_WORDS = """not (coalesce((t.flags ->> 'forwarded')::boolean, false)
            or coalesce((t.flags ->> 'group')::boolean, false)
            or coalesce((t.flags ->> 'automated')::boolean, false)
-           or coalesce((t.flags ->> 'quoted')::boolean, false))"""
-"""Whether what turn `t` answers is its person's own words, said in private; what is no turn's is."""
+           or coalesce((t.flags ->> 'quoted')::boolean, false)
+           or coalesce((t.flags ->> 'media')::boolean, false))"""
+"""Whether what turn `t` answers is its person's own words, written in private, and nothing else; what is no turn's is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ ROOMS = (
 HEAD = """# What is held, how long, and under which consent
 
 Every table, from the schema's own comments. *Service* is what answering needs; every other purpose is asked apart and
-off until allowed. Raw update bodies live `RAW_BODY_DAYS`. Without consent to memory, the texts of a conversation (and
-the token ids that would give them back) are dropped when it ends; a reply still on its way keeps its words until it is
-there or given up. `/forget` removes the rows of a person everywhere below, the adapter files, and everything made from
-them; the audit log and receipts keep digests and counts only. Forgetting only what was learnt takes its words also out
-of raw updates, of the notices that told of them, and of the prompts (as token ids) of the replies that memory was used
-for.
+off until allowed. Raw update bodies live `RAW_BODY_DAYS`. Without consent to memory, the texts and pictures of a
+conversation (and the token ids that would give them back) are dropped when it ends; a reply still on its way keeps its
+words until it is there or given up. Recordings of voices are not kept. `/forget` removes the rows of a person everywhere
+below, the adapter files, and everything made from them; the audit log and receipts keep digests and counts only.
+Forgetting only what was learnt takes its words also out of raw updates, of the notices that told of them, and of the
+prompts (as token ids) of the replies that memory was used for.
 Column names of the house: `*_id` points at a row, `*_at` is a moment in UTC, `state` is a closed vocabulary.
 """
 

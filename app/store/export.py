@@ -7,12 +7,17 @@ from uuid import UUID
 
 from sqlalchemy import RowMapping, Table, select
 
+from app.store import pictures
 from app.store.engine import Tx
 from app.store.tables import metadata
 from app.store.tables.people import people
+from app.store.tables.road import turn_pictures
 
 # Held for the machine's sake, and no words of the person: keys of dedupe, digests, leases.
 HIDDEN = frozenset({"recovery_hash", "owner", "lease_until", "salt", "salted_digest", "notice_digest", "code_hash"})
+
+# The newest that fit are taken along whole, the others by their size: a platform must still carry the document.
+MOST_PICTURE_BYTES = 8_000_000
 
 
 def tables_of_people() -> Mapping[str, tuple[Table, str]]:
@@ -32,7 +37,10 @@ async def everything(tx: Tx, person_id: UUID) -> dict[str, object]:
         return {}
     held: dict[str, object] = {"person": _row(person)}
     for name, (table, column) in tables_of_people().items():
-        rows = (await tx.execute(select(table).where(table.c[column] == person_id))).mappings().all()
+        if table is turn_pictures:
+            rows = await pictures.taken_along(tx, person_id, MOST_PICTURE_BYTES)
+        else:
+            rows = (await tx.execute(select(table).where(table.c[column] == person_id))).mappings().all()
         if rows:
             held[name] = [_row(row) for row in rows]
     return held

@@ -183,4 +183,4 @@ def _feedback(row: Row[tuple[object, ...]]) -> Feedback:
     kind = row._mapping["class"]  # noqa: SLF001 - public by its documentation; `class` is no attribute name
     found = FeedbackClass(kind) if kind else None
     said = (row.id, row.turn_id, row.person_id, row.kind, found, row.text, row.confidence, row.language)
-    return Feedback(*said, row.classified_by)
+    return Feedback(*said, row.classified_by, bool(row.flags.get("spoken")))

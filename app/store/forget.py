@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import TextClause, delete, func, insert, select, text, update
 
-from app.store import turns
+from app.store import pictures, turns
 from app.store.admission import OWN_WORDS, REFUSED, REFUSED_BEFORE
 from app.store.engine import Tx
 from app.store.tables.learning import jobs
@@ -122,9 +122,10 @@ async def orphan_chats(tx: Tx) -> int:
 
 
 async def ended_texts(tx: Tx, person_id: UUID) -> None:
-    """Drop the texts of a person's ended conversations: without memory they live as long as their session."""
+    """Drop texts and pictures of a person's ended conversations: without memory they live as long as their session."""
     await tx.execute(_ENDED_TEXTS, {"person": person_id})
     await turns.forget_shown(tx)
+    await pictures.forget_textless(tx)
 
 
 async def _all(tx: Tx, person_id: UUID, statements: tuple[TextClause, ...]) -> None:

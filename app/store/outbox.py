@@ -20,7 +20,7 @@ from app.store.claims import claiming
 from app.store.clock import after
 from app.store.engine import Tx
 from app.store.tables.people import chats
-from app.store.tables.road import outbox
+from app.store.tables.road import inbox, outbox
 
 LEASE_S = 60
 DAY_S = 86_400
@@ -137,6 +137,13 @@ async def newest_sent(tx: Tx, chat_id: UUID, limit: int) -> Sequence[tuple[str, 
     )
     rows = await tx.execute(query.order_by(outbox.c.id.desc()).limit(limit))
     return [(str(row.provider_message_id), Content.of(row.content)) for row in rows]
+
+
+async def told_since(tx: Tx, chat_id: UUID, words: str, inbox_id: int) -> bool:
+    """Whether a chat was told just these words since an update came in."""
+    came = select(inbox.c.received_at).where(inbox.c.id == inbox_id).scalar_subquery()
+    same = (outbox.c.chat_id == chat_id) & (outbox.c.content["text"].astext == words) & outbox.c.turn_id.is_(None)
+    return await tx.scalar(select(outbox.c.id).where(same, outbox.c.created_at >= came).limit(1)) is not None
 
 
 async def undelivered(tx: Tx, bot_id: UUID, message_id: str, reason: str) -> UUID | None:

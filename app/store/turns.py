@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
-from sqlalchemy import ARRAY, Row, Select, Uuid, any_, bindparam, func, literal, select, text, update
+from sqlalchemy import ARRAY, Row, Select, Uuid, any_, bindparam, case, func, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.consent import Purpose
@@ -15,12 +15,13 @@ from app.domain.outgoing import Content
 from app.domain.prompt import PastTurn
 from app.domain.turn import Origin, Outcome, Provenance, Turn
 from app.errors import NotFoundError
+from app.store import pictures
 from app.store.consents import allows_in_sql
 from app.store.engine import Tx
 from app.store.outbox import SETTLED
 from app.store.tables.feedback import asks
 from app.store.tables.people import accounts, chats, people
-from app.store.tables.road import outbox, turns
+from app.store.tables.road import outbox, turn_pictures, turns
 
 HISTORY_TURNS = 40
 OPEN = ("waiting", "generating")
@@ -131,10 +132,10 @@ async def history(tx: Tx, session_id: UUID, before: UUID | None = None) -> Seque
     earlier replies and what came after them. None stands for a turn that is about to begin.
     """
     rows = (await tx.execute(_HISTORY, {"session": session_id, "before": before})).all()
-    return [PastTurn(r.user_text, r.reply_text) for r in reversed(rows)]
+    return [PastTurn(r.user_text, r.reply_text, r.pictures, r.holder) for r in reversed(rows)]
 
 
-def _history() -> Select[tuple[str, str]]:
+def _history() -> Select[tuple[str, str, int, UUID]]:
     first, original, newer = turns.alias(), turns.alias(), turns.alias()
     before = bindparam("before", type_=Uuid)
     of_first = select(first.c.number).where(first.c.id == before).scalar_subquery()
@@ -142,7 +143,11 @@ def _history() -> Select[tuple[str, str]]:
     place = func.coalesce(of_original, turns.c.number)
     same = (newer.c.sibling_of == turns.c.id) | (newer.c.sibling_of == turns.c.sibling_of)
     replaced = select(newer.c.id).where(same, newer.c.number > turns.c.number, newer.c.state == "done").exists()
-    query = select(turns.c.user_text, turns.c.reply_text).where(
+    holder = func.coalesce(turns.c.sibling_of, turns.c.id)
+    kept = select(func.count()).where(turn_pictures.c.turn_id == holder).scalar_subquery()
+    # Looked for only where something came along: hardly any turn has pictures.
+    count = case((turns.c.flags["media"].as_boolean(), kept), else_=0)
+    query = select(turns.c.user_text, turns.c.reply_text, count.label("pictures"), holder.label("holder")).where(
         turns.c.session_id == bindparam("session"),
         before.is_(None) | (place < of_first),
         turns.c.state.in_(("done", "stopped")),
@@ -210,7 +215,8 @@ async def last(tx: Tx, chat_id: UUID) -> Turn | None:
 
 
 async def forget_texts_of_ended_sessions(tx: Tx, idle_minutes: int) -> int:
-    """Drop the texts of sessions that ended while their person did not allow memory; return how many turns lost theirs.
+    """Drop texts and pictures of sessions that ended while their person did not allow memory; return how many turns lost
+    theirs.
 
     What ended while they did stays until they forget it: the switch speaks of later conversations.
 
@@ -218,6 +224,7 @@ async def forget_texts_of_ended_sessions(tx: Tx, idle_minutes: int) -> int:
     """
     dropped = list(await tx.scalars(_FORGET_ENDED, {"idle": idle_minutes}))
     await forget_shown(tx)
+    await pictures.forget_textless(tx)
     return len(dropped)
 
 

@@ -16,14 +16,14 @@ from app.store import Tx, inbox
 MOST_TOGETHER = 20
 
 
-async def whole(tx: Tx, channel: Channel, event: MessageEvent, work: Work) -> MessageEvent:
-    """Return the message with what belongs to it; the updates that brought it end with this one.
+async def whole(tx: Tx, channel: Channel, event: MessageEvent, work: Work) -> tuple[MessageEvent, tuple[int, ...]]:
+    """Return the message with what belongs to it, and the updates that brought that: to `end` together with this one.
 
     Raises:
         NotWholeError: the rest is still to come.
     """
     if event.album is None:
-        return event
+        return event, ()
     if work.claimed.attempts == 1:
         raise NotWholeError
     found = [
@@ -32,12 +32,22 @@ async def whole(tx: Tx, channel: Channel, event: MessageEvent, work: Work) -> Me
         for other in _messages(channel, body)
         if other.album == event.album and other.sender.external_id == event.sender.external_id
     ]
-    if not found:
-        return event
-    await inbox.finish_with(tx, work.claimed, [number for number, _ in found])
     every = [event, *(other for _, other in found)]
-    words = "\n".join(one.text for one in every if one.text.strip())
-    return replace(event, text=words, addressed=any(one.addressed for one in every))
+    together = replace(
+        event,
+        text="\n".join(one.text for one in every if one.text.strip()),
+        addressed=any(one.addressed for one in every),
+        attachments=tuple(attachment for one in every for attachment in one.attachments),
+        # What cannot be fetched is named rather than what can.
+        media=next((one.media for one in every if one.media and not one.attachments), event.media),
+    )
+    return (together, tuple(number for number, _ in found)) if found else (event, ())
+
+
+async def end(tx: Tx, work: Work, together: Sequence[int]) -> None:
+    """End the updates that came with a message in the transaction that handles it."""
+    if together:
+        await inbox.finish_with(tx, work.claimed, together)
 
 
 def _messages(channel: Channel, body: bytes) -> Sequence[MessageEvent]:

@@ -119,7 +119,7 @@ async def _undo(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:
 async def _retry(parts: Parts, room: Room, work: Work) -> None:
     async with parts.store.begin() as tx:
         turn = await turns.last(tx, room.chat.id)
-        if turn is None or turn.person_id != room.person_id or not turn.user_text:
+        if turn is None or turn.person_id != room.person_id or turn.user_text is None:
             await room.tell(tx, room.say("nothing_to_retry"))
             await work.done(tx)
             return

@@ -12,6 +12,7 @@ from uuid import UUID
 from app.domain.consent import Purpose
 from app.domain.feedback import FeedbackClass
 from app.domain.ladder import Rung
+from app.domain.media import Picture
 from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.person import EXAMPLES, Awaiting
@@ -25,7 +26,7 @@ from app.services.feedback import Judged, Said
 from app.services.lanes import Work
 from app.services.learn import consider
 from app.services.remember import Disliked, fits, learn_example, line_text, remember
-from app.store import Tx, feedback, leaving, memory, people, turns
+from app.store import Tx, feedback, leaving, memory, people, pictures, turns
 from app.telemetry import CORRECTIONS
 from bots.dialogue import consent
 from bots.dialogue.parts import Parts
@@ -166,7 +167,8 @@ async def offer(parts: Parts, room: Room, turn: Turn, line: MemoryLine, feedback
 
     Nothing of it where the line was taken back meanwhile.
     """
-    disliked = Disliked(room.identity.prompt, turn.user_text or "", turn.reply_text or "")
+    shown = await _shown(parts, turn)
+    disliked = Disliked(room.identity.prompt, turn.user_text or "", turn.reply_text or "", shown)
     sampled = await parts.rewriter.sample(line, disliked, parts.settings.retries_on_correction)
     async with parts.store.begin() as tx:
         room = await held(tx, room)
@@ -178,6 +180,13 @@ async def offer(parts: Parts, room: Room, turn: Turn, line: MemoryLine, feedback
             await offer_next(tx, room, turn, line, feedback_id, "ask_example")
         await work.done(tx)
     parts.due.set()
+
+
+async def _shown(parts: Parts, turn: Turn) -> tuple[Picture, ...]:
+    if not (parts.sees and turn.origin.media):
+        return ()
+    async with parts.store.begin() as tx:
+        return await pictures.of_turn(tx, turn.sibling_of or turn.id)
 
 
 async def offer_next(tx: Tx, room: Room, turn: Turn, line: MemoryLine, feedback_id: UUID, ask_key: str) -> None:

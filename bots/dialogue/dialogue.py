@@ -1,6 +1,6 @@
 """The handler of one stored update: parse, resolve, lead each event to its place, end the update with its effects."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from uuid import UUID
@@ -20,16 +20,18 @@ from app.domain.outgoing import Content
 from app.domain.press import overtakes
 from app.domain.turn import Outcome
 from app.errors import ChannelAwayError, NotFoundError
+from app.failpoints import reach
 from app.ports import Channel
 from app.services.lanes import Work
 from app.store import Tx, holding, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
-from bots.dialogue import album, choices, entrance, leaving, message, press, voting
+from bots.dialogue import album, attachments, choices, entrance, leaving, message, press, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, SenderForgottenError, enter
 
 log = Log(__name__)
+Lead = Callable[[Tx, Room], Awaitable[message.Then | None]]
 NOTES = {":u": "vote_up", ":d": "vote_down", ":0": "vote_cleared"}
 
 
@@ -72,10 +74,14 @@ class Dialogue:
         if reason:
             log.info("event:rule:ignored", reason=reason, inbox=work.claimed.id)
             return
+        await self._handle(channel, event, work, partial(self._lead, event=event, work=work))
+
+    async def _handle(self, channel: Channel, event: AnyEvent, work: Work, lead: Lead) -> None:
+        """Resolve an event and lead it where it belongs in one transaction; then do the rest."""
         try:
             async with self._parts.store.begin() as tx:
                 room = await enter(tx, self._parts, channel, work.claimed, event)
-                then = await self._lead(tx, room, event, work)
+                then = await lead(tx, room)
         except SenderForgottenError:
             log.info("event:sender:forgotten", inbox=work.claimed.id)
             return
@@ -94,7 +100,7 @@ class Dialogue:
         key = NOTES.get(event.data[-2:]) if votes else None
         return say(event.sender.language or self._parts.settings.language, key) if key else ""
 
-    async def _lead(self, tx: Tx, room: Room, event: AnyEvent, work: Work) -> message.Then | None:
+    async def _lead(self, tx: Tx, room: Room, *, event: AnyEvent, work: Work) -> message.Then | None:
         """Do in `tx` what a message needs before its reply is read; return the rest, and everything of the others."""
         if work.claimed.attempts >= MAX_ATTEMPTS and isinstance(event, MessageEvent | EditEvent | PressEvent):
             return partial(self._give_up, room, event, work)
@@ -122,7 +128,34 @@ class Dialogue:
         return None
 
     async def _message(self, tx: Tx, room: Room, event: MessageEvent, work: Work) -> message.Then | None:
-        event = await album.whole(tx, room.channel, event, work)
+        event, together = await album.whole(tx, room.channel, event, work)
+        event = await message.as_known(tx, room, event, work)
+        if attachments.wanted(self._parts, event) and not leaving.is_gone(room):
+            # Before anything is fetched: who may not ask the model may not have us fetch either.
+            if not await message.turned_away(tx, self._parts, room, event, work):
+                return partial(self._take_in, room, event, together, work)
+            await album.end(tx, work, together)
+            return None
+        await album.end(tx, work, together)
+        return await self._words(tx, room, event, work)
+
+    async def _take_in(self, room: Room, event: MessageEvent, together: Sequence[int], work: Work) -> None:
+        """Fetch what came along, then lead the message on with that."""
+        with work.waiting():
+            taken = await attachments.take_in(self._parts, room, event, together)
+        reach("attachments:taken")
+        await self._handle(room.channel, taken.event, work, partial(self._taken, taken=taken, work=work))
+
+    async def _taken(self, tx: Tx, room: Room, *, taken: attachments.Taken, work: Work) -> message.Then | None:
+        await album.end(tx, work, taken.together)
+        if not leaving.is_gone(room):  # who left meanwhile reads how to come back, and nothing else
+            await attachments.tell(tx, room, taken, work.claimed)
+            if taken.empty:
+                await work.done(tx, "refused", "unreadable")
+                return None
+        return await self._words(tx, room, taken.event, work)
+
+    async def _words(self, tx: Tx, room: Room, event: MessageEvent, work: Work) -> message.Then | None:
         chosen = await self._chosen(tx, room, event)
         if chosen and not leaving.is_silent(room, chosen):
             return partial(press.on_press, self._parts, room, chosen, work)

@@ -44,11 +44,16 @@ async def on_words(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> Mes
 
 def is_silent(room: Room, event: Event) -> bool:
     """Whether what is no message has no effect, because the bot is silent here or its person has left."""
-    if not (room.chat.private and (room.chat.paused or room.account.left)):
+    if not is_gone(room):
         return False
     if isinstance(event, PressEvent):
         return event.data.partition(":")[0] in SILENT_VERBS
     return isinstance(event, EditEvent | ReactionEvent)
+
+
+def is_gone(room: Room) -> bool:
+    """Whether the person has left, or the bot is silent in this chat."""
+    return room.chat.private and (room.chat.paused or room.account.left)
 
 
 def _said(room: Room, event: MessageEvent) -> Word | None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from uuid import UUID
@@ -9,6 +10,7 @@ from uuid import UUID
 from app import clock
 from app.domain import quota
 from app.domain.event import EditEvent, MessageEvent, Sender
+from app.domain.feedback import Feedback
 from app.domain.outgoing import Content
 from app.domain.person import EXAMPLES, Awaiting
 from app.domain.text import is_blank, storable
@@ -30,20 +32,46 @@ async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work
     """Lead a message to where it belongs, as far as it goes in the transaction that resolved `room`."""
     text = storable(event.text)
     await _greet(tx, parts, room, event)
-    refusal = _refusal(parts, room, event, text)
-    if refusal:
-        await room.tell(tx, refusal)
-        await work.done(tx, "refused", "unreadable")
-        return None
     if event.command:
         return partial(commands.run, parts, room, event, work)
     if await _begun_before(tx, work):
         # A try that was cut off began to answer it; whatever is awaited by now, it was a message.
         return await _reply(tx, parts, room, event, text, work)
+    refusal = _refusal(parts, room, event, text)
+    if refusal:
+        await room.tell(tx, refusal)
+        await work.done(tx, "refused", "unreadable")
+        return None
+    if event.pictures:
+        # Words that come with a picture are about it, whatever was said before.
+        return await _reply(tx, parts, room, event, text, work)
     asked = room.chat.awaiting is not None and room.chat.awaiting.kind in EXAMPLES
     if room.chat.private and not event.forwarded and (asked or opinion.may_be_vote(event, text)):
         return partial(_taken_or_answered, parts, room, event, text, work)
     return await _correct_or_answer(tx, parts, room, event, text, work)
+
+
+async def as_known(tx: Tx, room: Room, event: MessageEvent, work: Work) -> MessageEvent:
+    """Return a message with the words that a try that was cut off has kept of it: nothing need be fetched or heard again."""
+    if work.claimed.attempts == 1 or event.command:
+        return event
+    turn = await turns.of_update(tx, work.claimed.id)
+    if turn:
+        words = event.text if turn.user_text is None else turn.user_text
+        return replace(event, text=words, attachments=(), media=None, spoken=turn.origin.media)
+    given = await feedback.by_evidence(tx, room.person_id, _evidence(work))
+    if given and given.text:
+        return replace(event, text=given.text, attachments=(), media=None, spoken=given.spoken)
+    return event
+
+
+async def turned_away(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work: Work) -> bool:
+    """Whether a message is not answered, whatever came along: it waited too long, or its person has asked enough. Greets."""
+    await _greet(tx, parts, room, event)
+    if await _outlived(tx, parts, event, work):
+        await work.done(tx, "refused", "outlived")
+        return True
+    return await _over_quota(tx, parts, room, work)
 
 
 async def _correct_or_answer(
@@ -60,7 +88,7 @@ async def _reply(tx: Tx, parts: Parts, room: Room, event: MessageEvent, text: st
             await work.done(tx, "refused", "outlived")
             return None
         if event.media:
-            await room.tell(tx, room.say("words_without_media", media=media.named(room, event.media)))
+            await room.tell(tx, media.left_out(parts, room, event.media))
     begun = await _begin(tx, parts, room, event, text, work)
     return partial(parts.converse.go_on, begun) if begun else None
 
@@ -98,6 +126,10 @@ async def _exemplified(tx: Tx, parts: Parts, room: Room, event: MessageEvent, te
     waiting = room.chat.awaiting
     if waiting is None or waiting.kind not in EXAMPLES or await opinion.replied_to(tx, room, event):
         return False
+    if event.spoken:
+        # It would be learnt word for word, and what was heard is not always what was said.
+        await room.tell(tx, room.say("example_in_writing"))
+        return True
     return await correction.written_example(tx, parts, room, waiting, text)
 
 
@@ -111,12 +143,8 @@ async def _greet(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
 
 
 def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | None:
-    if event.command:
-        return None
-    if is_blank(text):
-        return (
-            room.say("cannot_read_media", media=media.named(room, event.media)) if event.media else room.say("no_words")
-        )
+    if is_blank(text) and not event.pictures:
+        return media.unread(parts, room, event.media) if event.media else room.say("no_words")
     limit = parts.settings.max_input_chars
     return room.say("too_long", length=len(text), limit=limit) if len(text) > limit else None
 
@@ -161,6 +189,7 @@ def _said(room: Room, event: MessageEvent, turn: Turn, text: str, work: Work) ->
         consents=room.consents,
         language=room.language,
         forwarded=event.forwarded,
+        spoken=event.spoken,
         reason=correction.reason_for(room, turn),
     )
 
@@ -200,6 +229,7 @@ async def _begin(
         origin=origin.again(first.origin) if first else origin,
         sibling_of=(first.sibling_of or first.id) if first else None,
         greeted=room.first_time,
+        pictures=event.pictures if isinstance(event, MessageEvent) else (),
     )
     return await parts.converse.begin(tx, request, work)
 
@@ -223,12 +253,14 @@ async def _over_quota(tx: Tx, parts: Parts, room: Room, work: Work) -> bool:
 def _origin(room: Room, event: MessageEvent | EditEvent) -> Origin:
     forwarded = isinstance(event, MessageEvent) and event.forwarded
     quoted = isinstance(event, MessageEvent) and event.quote is not None
-    return Origin(forwarded, not room.chat.private, event.sender.automated, quoted, room.consents.document())
+    along = isinstance(event, MessageEvent) and (event.spoken or bool(event.pictures))
+    return Origin(forwarded, not room.chat.private, event.sender.automated, quoted, along, room.consents.document())
 
 
-async def ask_anew(parts: Parts, room: Room, text: str, work: Work) -> None:
+async def ask_anew(parts: Parts, room: Room, given: Feedback, work: Work) -> None:
     """Answer words that were first taken for something else."""
-    await answer(parts, room, MessageEvent(room.chat.address, Sender(room.account.external_id), text=text), text, work)
+    text, sender = given.text or "", Sender(room.account.external_id)
+    await answer(parts, room, MessageEvent(room.chat.address, sender, text=text, spoken=given.spoken), text, work)
 
 
 async def again(parts: Parts, room: Room, turn: Turn, work: Work) -> None:
@@ -236,7 +268,7 @@ async def again(parts: Parts, room: Room, turn: Turn, work: Work) -> None:
 
     Whose words they are stays as it was.
     """
-    if not turn.user_text:
+    if turn.user_text is None:
         async with parts.store.begin() as tx:
             await room.tell(tx, room.say("nothing_to_retry"))
             await work.done(tx)

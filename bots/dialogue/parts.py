@@ -8,10 +8,13 @@ from uuid import UUID
 
 from app.config import Settings
 from app.domain.consent import UNSTATED, DataUse, Purpose
+from app.domain.media import Kind
+from app.ports import Transcriber
 from app.services.converse import Converse
 from app.services.forget import HandOver
 from app.services.judging import Judge
 from app.services.remember import Rewriter
+from app.services.sight import Eyes
 from app.store import Store, Tx
 
 
@@ -56,6 +59,12 @@ class Parts:
     live_release: Callable[[Tx, UUID], Awaitable[UUID | None]]
     due: asyncio.Event
     small_model: bool
+    sees: bool
+    """Whether the model takes pictures."""
+    eyes: Eyes
+    transcriber: Transcriber | None
+    fetching: Mapping[Kind, asyncio.Semaphore]
+    """How many attachments of a kind are held in memory at once; more wait."""
     data_use: Mapping[str, DataUse] = field(default_factory=dict)
 
     def data_use_of(self, channel: str) -> DataUse:

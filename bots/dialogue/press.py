@@ -193,7 +193,7 @@ async def _new_question(parts: Parts, room: Room, press: Press, _event: PressEve
         if line:
             await personal.put_line_away(tx, room, line)
         await people.set_awaiting(tx, room.chat.id, None)
-    await message.ask_anew(parts, room, given.text or "", work)
+    await message.ask_anew(parts, room, given, work)
 
 
 async def _again(parts: Parts, room: Room, press: Press, _event: PressEvent, work: Work) -> None:

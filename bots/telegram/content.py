@@ -6,10 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from app.domain.media import PICTURES, Attachment, Kind
 from app.errors import InvalidInputError
 from bots.telegram.marks import unit_offsets
 from bots.telegram.people import Me
-from bots.telegram.wire import Json, flag_at, int_at, maybe_int, maybe_object, maybe_str, objects_at, str_at
+from bots.telegram.wire import (
+    Json,
+    flag_at,
+    int_at,
+    maybe_int,
+    maybe_object,
+    maybe_str,
+    object_at,
+    objects_at,
+    str_at,
+)  # fmt: skip
 
 _LATEST = 1 << 37  # seconds; far beyond any date of theirs, and still one that Python knows
 _COMMAND = re.compile(r"\s*/(?P<name>[A-Za-z0-9_]{1,32})(?:@(?P<bot>[A-Za-z0-9_]+))?(?=\s|$)")
@@ -115,6 +126,33 @@ def media_in(message: Json) -> str | None:
     """Return what is attached, by its name in the Bot API; `"unknown"` for content that this version does not know."""
     kind = next((name for name in _MEDIA if name in message), None)
     return kind if kind or "text" in message else "unknown"
+
+
+def attachments_in(message: Json) -> tuple[Attachment, ...]:
+    """Return what is attached as far as it can be fetched; what has another form than we know is named, and no more."""
+    try:
+        return _fetchable(message, media_in(message))
+    except InvalidInputError:
+        return ()
+
+
+def _fetchable(message: Json, kind: str | None) -> tuple[Attachment, ...]:
+    if kind == "photo":
+        # Of a picture's sizes the largest within the cap.
+        sizes = sorted(objects_at(message, "photo"), key=lambda size: int_at(size, "width") * int_at(size, "height"))
+        found = [_attachment(size, "picture") for size in sizes]
+        fitting = [one for one in found if not one.too_big]
+        return tuple((fitting or found)[-1:])
+    if kind == "document":
+        file = object_at(message, "document")
+        return (_attachment(file, "picture"),) if maybe_str(file, "mime_type") in PICTURES else ()
+    if kind in {"voice", "audio"}:
+        return (_attachment(object_at(message, kind), "voice"),)
+    return ()
+
+
+def _attachment(file: Json, kind: Kind) -> Attachment:
+    return Attachment(kind, str_at(file, "file_id"), maybe_int(file, "file_size"), maybe_str(file, "mime_type"))
 
 
 def is_service(message: Json) -> bool:

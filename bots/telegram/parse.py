@@ -90,6 +90,7 @@ def _written(message: Json, me: Me, chat: ChatAddress, number: str) -> AnyEvent:
         forwarded=forwarded,
         addressed=chat.kind == "private" or bool(command or reply) or content.mentions(message, me),
         media=content.media_in(message),
+        attachments=content.attachments_in(message),
         command=command.name if command else None,
         argument=command.argument if command else "",
         album=maybe_str(message, "media_group_id"),

@@ -10,15 +10,16 @@ from typing import TypeVar
 
 from telegram import Bot
 from telegram.error import RetryAfter, TelegramError
-from telegram.request import HTTPXRequest
 
 from app.domain.event import AnyEvent, ChatAddress
+from app.domain.media import Attachment
 from app.domain.outgoing import Content
-from app.errors import ChannelAwayError, DeliveryRetryError
+from app.errors import AttachmentAwayError, ChannelAwayError, DeliveryRetryError
 from app.ports import Capabilities
 from app.telemetry import Log
 from bots.telegram.calls import Look, edit_buttons, edit_text, keyboard, number, send_file, send_text, thread_to_send
 from bots.telegram.faults import Action, meaning, wait_of
+from bots.telegram.files import CappedRequest, fetch, file_address
 from bots.telegram.pace import Pacer
 from bots.telegram.parse import parse
 from bots.telegram.people import Me
@@ -26,7 +27,7 @@ from bots.telegram.split import split
 
 T = TypeVar("T")
 log = Log(__name__)
-_CAPABILITIES = Capabilities(reactions=True, typing=True, files=True, max_units=4096, live_edit_s=1.0)
+_CAPABILITIES = Capabilities(reactions=True, typing=True, files=True, attachments=True, max_units=4096, live_edit_s=1.0)
 _NOTE_CHARS = 200
 _AWAY_S = 2.0
 _REMEMBERED = 2048
@@ -34,10 +35,10 @@ _REMEMBERED = 2048
 
 def build_bot(token: str, base_url: str = "https://api.telegram.org/bot") -> Bot:
     """Return a client of the Bot API; `TelegramChannel.start` opens it."""
-    request = HTTPXRequest(
+    request = CappedRequest(
         connection_pool_size=64, connect_timeout=5.0, read_timeout=20.0, write_timeout=20.0, pool_timeout=10.0
     )
-    return Bot(token, base_url=base_url, request=request)
+    return Bot(token, base_url=base_url, base_file_url=file_address(base_url), request=request)
 
 
 class TelegramChannel:
@@ -122,6 +123,12 @@ class TelegramChannel:
         except TelegramError as error:
             self._note_flood(chat, error)
             log.info("telegram:typing:refused", kind=type(error).__name__)
+
+    async def fetch(self, attachment: Attachment) -> bytes:
+        request = self._bot.request
+        if not self._open or not isinstance(request, CappedRequest):
+            raise AttachmentAwayError("Telegram is not connected yet")
+        return await fetch(self._bot, request, attachment)
 
     async def answer_press(self, press_id: str, note: str) -> None:
         if not self._open:

@@ -8,8 +8,9 @@ from uuid import UUID, uuid4
 
 from app.config import Settings
 from app.domain.event import AnyEvent, ChatAddress
+from app.domain.media import Attachment
 from app.domain.outgoing import Content
-from app.errors import RecipientGoneError
+from app.errors import AttachmentGoneError, RecipientGoneError
 from app.ports import Capabilities
 from app.services.stream import Item, Streams
 from bots.web.identity import notice
@@ -58,6 +59,9 @@ class WebChannel:
 
     async def typing(self, chat: ChatAddress) -> None:
         self._changed(chat)
+
+    async def fetch(self, attachment: Attachment) -> bytes:  # noqa: ARG002 - the page sends words alone
+        raise AttachmentGoneError
 
     async def answer_press(self, press_id: str, note: str) -> None:
         chat_id = chat_of_press(press_id)

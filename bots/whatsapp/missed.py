@@ -1,16 +1,16 @@
 """Messages that Twilio could not hand over, because nobody listened: asked for by listing, stored as if they had come.
 
 A webhook that fails is not sent again. What is known already is known by its sid, so listing too much does no harm. But a
-list tells less than a webhook (no button, no quoted message, no kind of picture), so a message whose webhook may still be
+list tells less than a webhook (no button, no quoted message, no sticker among pictures), so a message whose webhook may still be
 on its way is left to that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import aiohttp
-from twilio.base.exceptions import TwilioException
+from twilio.base.exceptions import TwilioException, TwilioRestException
 from twilio.rest import Client
 from twilio.rest.api.v2010.account.message import MessageInstance
 
@@ -19,15 +19,18 @@ from bots.base import RawUpdate
 from bots.whatsapp.faults import meaning
 from bots.whatsapp.form import ME
 from bots.whatsapp.keys import raw_message
+from bots.whatsapp.parse import MAX_MEDIA
 
 MOST = 1000
 PAGE = 100
+_NOT_FOUND = 404
+Address = Callable[[str, str], str]
 
 
 async def missed(
-    client: Client, account_sid: str, sender: str, since: datetime, until: datetime
+    client: Client, account_sid: str, sender: str, since: datetime, until: datetime, address: Address
 ) -> Sequence[RawUpdate]:
-    """Return what people sent to `sender` in that time, the oldest first.
+    """Return what people sent to `sender` in that time, the oldest first; `address` tells where media of a message are.
 
     Raises:
         DeliveryError: Twilio did not say.
@@ -42,11 +45,34 @@ async def missed(
     heard = [one for one in inbound if _sent_at(one) < until]
     heard.reverse()  # the list begins with the newest, and knows seconds only
     heard.sort(key=_sent_at)
-    return [raw_message(_form(one, account_sid, sender), None) for one in heard]
+    return [raw_message(_form(one, account_sid, sender) + await _media(one, address), None) for one in heard]
 
 
 def _sent_at(message: MessageInstance) -> datetime:
     return message.date_sent or message.date_created or datetime.fromtimestamp(0, UTC)
+
+
+async def _media(message: MessageInstance, address: Address) -> bytes:
+    """Return the fields that name a message's media, which a list of messages only counts.
+
+    Raises:
+        DeliveryError: Twilio did not say.
+    """
+    if not (message.num_media or "").isdecimal() or not int(message.num_media):
+        return b""
+    try:
+        found = await message.media.list_async(limit=MAX_MEDIA)
+    except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
+        if isinstance(error, TwilioRestException) and error.status == _NOT_FOUND:
+            return b""  # deleted since: the person hears so
+        raise meaning(error) from error
+    except (KeyError, TypeError, AttributeError) as error:
+        raise DeliveryUncertainError from error
+    fields: dict[str, str] = {}
+    for place, one in enumerate(found):
+        where = address(str(message.sid), str(one.sid))
+        fields |= {f"MediaUrl{place}": where, f"MediaContentType{place}": one.content_type or ""}
+    return b"&" + urlencode(fields).encode() if fields else b""
 
 
 def _form(message: MessageInstance, account_sid: str, sender: str) -> bytes:

@@ -5,10 +5,11 @@ rule. A button is known by its payload, never by MessageType or by its label, wh
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from app.domain.event import AnyEvent, ChatAddress, FailedDeliveryEvent, MessageEvent, PressEvent, Sender
+from app.domain.media import Attachment, Kind
 from app.domain.text import storable
 from bots.whatsapp import form as read
 from bots.whatsapp.faults import is_gone, is_too_late
@@ -16,6 +17,8 @@ from bots.whatsapp.form import Form, field, maybe
 
 NOBODY = Sender(None)
 _COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,32})(?=\s|$)")
+_KINDS: Mapping[str, Kind] = {"image": "picture", "audio": "voice"}
+MAX_MEDIA = 10
 _TEXT = frozenset({"text", "button", "interactive"})
 _KOREA = ("whatsapp:+82", "whatsapp:KR.")
 
@@ -48,6 +51,7 @@ def _incoming(form: Form) -> AnyEvent:
         reply_to=reply,
         forwarded=forwarded,
         media=_media(form),
+        attachments=_attachments(form),
         command=command["name"].lower() if command else None,
         argument=text.strip()[command.end() :].strip() if command else "",
         sent_at=_sent_at(form),
@@ -68,6 +72,20 @@ def _media(form: Form) -> str | None:
     if read.number(form, "NumMedia"):
         return (maybe(form, "MediaContentType0") or "file").partition("/")[0]
     return "location" if maybe(form, "Latitude") else None
+
+
+def _attachments(form: Form) -> tuple[Attachment, ...]:
+    """Return what is attached as far as it can be fetched; the kind is as declared, and looked at again when it is there."""
+    if (maybe(form, "MessageType") or "").lower() == "sticker":
+        return ()
+    named = range(min(read.number(form, "NumMedia"), MAX_MEDIA))
+    return tuple(one for place in named if (one := _attachment(form, place)))
+
+
+def _attachment(form: Form, place: int) -> Attachment | None:
+    address, declared = maybe(form, f"MediaUrl{place}"), maybe(form, f"MediaContentType{place}") or ""
+    kind = _KINDS.get(declared.partition("/")[0].lower())
+    return Attachment(kind, address, content_type=declared) if kind and address else None
 
 
 def _sent_at(form: Form) -> datetime | None:

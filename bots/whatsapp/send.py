@@ -15,9 +15,10 @@ from twilio.base.exceptions import TwilioException
 from twilio.rest import Client
 
 from app.domain.event import AnyEvent, ChatAddress, MessageEvent, PressEvent
+from app.domain.media import Attachment
 from app.domain.outgoing import Content, Template
 from app.domain.text import is_blank
-from app.errors import DeliveryError, DeliveryRetryError
+from app.errors import AttachmentAwayError, DeliveryError, DeliveryRetryError
 from app.ports import Capabilities
 from app.store import Store
 from app.telemetry import Log
@@ -25,6 +26,7 @@ from bots.base import RawUpdate
 from bots.whatsapp.client import open_client
 from bots.whatsapp.faults import meaning
 from bots.whatsapp.form import ME
+from bots.whatsapp.media import MediaClient
 from bots.whatsapp.missed import missed
 from bots.whatsapp.parse import parse
 from bots.whatsapp.render import render
@@ -34,7 +36,13 @@ from bots.whatsapp.split import MAX_UNITS, split
 log = Log(__name__)
 WINDOW_HOURS = 24.0
 _CAPABILITIES = Capabilities(
-    buttons=False, edits=False, typing=True, files=False, words=True, max_units=MAX_UNITS, window_hours=WINDOW_HOURS
+    buttons=False,
+    edits=False,
+    typing=True,
+    attachments=True,
+    words=True,
+    max_units=MAX_UNITS,
+    window_hours=WINDOW_HOURS,
 )
 _ELLIPSIS = "…"  # for a text of which nothing can be seen, which Twilio would refuse
 _AWAY_S = 2.0
@@ -70,17 +78,22 @@ class WhatsAppChannel:
     def __init__(self, account: Account) -> None:
         self._account = account
         self._client: Client | None = None
+        self._media: MediaClient | None = None
         self._heard: OrderedDict[str, _Heard] = OrderedDict()
 
     def start(self) -> None:
         """Make the client, inside the loop that will use it. Asks nobody anything."""
-        self._client = open_client(self._account.sid, self._account.token, self._account.base_url)
+        named = (self._account.sid, self._account.token, self._account.base_url)
+        self._client, self._media = open_client(*named), MediaClient(*named)
 
     async def close(self) -> None:
         """Close the connections."""
         if self._client:
             await self._client.http_client.close()
             self._client = None
+        if self._media:
+            await self._media.close()
+            self._media = None
 
     async def check(self) -> None:
         """Ask Twilio whether it knows the account. Raises the `DeliveryError` family."""
@@ -92,7 +105,10 @@ class WhatsAppChannel:
 
     async def missed(self, since: datetime, until: datetime) -> Sequence[RawUpdate]:
         """Return what people sent in that time, whether or not it came in. Raises the `DeliveryError` family."""
-        return await missed(self._connected(), self._account.sid, self._account.sender, since, until)
+        client, media = self._connected(), self._media
+        if media is None:
+            raise DeliveryRetryError("WhatsApp is not connected yet", _AWAY_S)
+        return await missed(client, self._account.sid, self._account.sender, since, until, media.address)
 
     async def check_approvals(self, store: Store, bot_id: UUID) -> None:
         """Learn what Meta decided about templates. Raises the `DeliveryError` family and `StoreUnavailableError`."""
@@ -150,6 +166,11 @@ class WhatsAppChannel:
             await self._client.messaging.v2.typing_indicator.create_async("whatsapp", heard.message_id)
         except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
             log.info("whatsapp:typing:refused", kind=type(error).__name__)
+
+    async def fetch(self, attachment: Attachment) -> bytes:
+        if self._media is None:
+            raise AttachmentAwayError("WhatsApp is not connected yet")
+        return await self._media.fetch(attachment)
 
     async def answer_press(self, press_id: str, note: str) -> None:
         """Do nothing: nobody waits for an answer to a press here."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.domain.profiles import BaseProfile
-from app.domain.prompt import build, estimate_tokens
+from app.domain.prompt import build, estimate_tokens, text_of
 from app.store.admission import AdmittedLine, AdmittedPrompt, Served
 from app.store.lineage import Item, StoredSnapshot
 from learner.dataset.admit import Admission
@@ -40,7 +40,7 @@ class Frozen:
 def prompt_messages(system: str, text: str) -> tuple[ChatMessage, ...]:
     """Return the prompt that the product builds for a first message, without any memory."""
     built = build(system, (), (), text, budget_tokens=_EVERYTHING)
-    return tuple(ChatMessage(m["role"], m["content"]) for m in built)
+    return tuple(ChatMessage(m["role"], text_of(m)) for m in built)
 
 
 def train_settings(profile: BaseProfile, lines: Sequence[AdmittedLine], *, threads: int, device: str) -> TrainSettings:

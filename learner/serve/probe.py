@@ -155,12 +155,14 @@ def _config(model_dir: Path) -> dict[str, object]:
 def shapes(model_dir: Path) -> dict[str, tuple[int, int]]:
     """Return module path -> (inputs, outputs) of every linear layer."""
     try:
-        config = json.loads((model_dir / "config.json").read_text("utf-8"))
+        whole = json.loads((model_dir / "config.json").read_text("utf-8"))
+        # A model that also sees has its words' layers in a part of its own; what it sees with takes no adapter.
+        config = whole.get("text_config", whole)
         hidden, inner = int(config["hidden_size"]), int(config["intermediate_size"])
         heads, layers = int(config["num_attention_heads"]), int(config["num_hidden_layers"])
         head = int(config.get("head_dim") or hidden // heads)
         shared = int(config.get("num_key_value_heads") or heads)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ArtifactError("the base's config.json cannot be read") from error
     sizes = {
         "self_attn.q_proj": (hidden, heads * head),
@@ -171,7 +173,8 @@ def shapes(model_dir: Path) -> dict[str, tuple[int, int]]:
         "mlp.up_proj": (hidden, inner),
         "mlp.down_proj": (inner, hidden),
     }
-    return {f"model.layers.{n}.{module}": size for n in range(layers) for module, size in sizes.items()}
+    stem = "model.layers" if config is whole else "model.language_model.layers"
+    return {f"{stem}.{n}.{module}": size for n in range(layers) for module, size in sizes.items()}
 
 
 async def _fill_slots(model: Model, directory: Path) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.domain.checker import CheckerSpec
 from app.domain.memory import MemoryLine
-from app.domain.prompt import build, estimate_tokens
+from app.domain.prompt import build, estimate_tokens, text_of
 from app.errors import InvalidInputError
 from app.store.lineage import Checkpoint, Figure
 from learner.dataset.freeze import prompt_messages
@@ -42,7 +42,7 @@ def plan(subject: Subject, base: str, on_stage: Callable[[str], None], precision
 
     def with_memory(text: str) -> tuple[ChatMessage, ...]:
         built = build(subject.system, subject.lines, (), text, budget_tokens=_EVERYTHING)
-        return tuple(ChatMessage(m["role"], m["content"]) for m in built)
+        return tuple(ChatMessage(m["role"], text_of(m)) for m in built)
 
     parent = subject.parent
     return GatePlan(

@@ -13,7 +13,13 @@ import torch
 from numpy.typing import NDArray
 from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import (
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING,
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoTokenizer,
+)
 
 from app.domain.profiles import LINEAR_TARGETS
 from app.errors import ArtifactError, InvalidInputError
@@ -111,9 +117,14 @@ class Policy:
 def _load_base(model_dir: Path, template_args: Mapping[str, bool] | None = None) -> tuple[Any, Renderer]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(model_dir), local_files_only=True)
-        base = AutoModelForCausalLM.from_pretrained(
-            str(model_dir), dtype=torch.float32, local_files_only=True, use_safetensors=True
+        config = AutoConfig.from_pretrained(str(model_dir), local_files_only=True)
+        # A model that also sees is trained by words alone; LINEAR_TARGETS name nothing of what it sees with.
+        form = (
+            AutoModelForImageTextToText
+            if type(config) in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING
+            else AutoModelForCausalLM
         )
+        base = form.from_pretrained(str(model_dir), dtype=torch.float32, local_files_only=True, use_safetensors=True)
     except (OSError, ValueError) as error:
         raise ArtifactError(f"the base model in {model_dir.name} cannot be read") from error
     return base, Renderer(tokenizer, _end_ids(base, tokenizer), template_args)

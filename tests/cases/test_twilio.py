@@ -242,22 +242,21 @@ async def test_g63_a_thumb_at_nothing_is_told_so(whatsapp: Road, twilio_server: 
     assert await count(whatsapp, "votes") == 0
 
 
-@pytest.mark.xfail(strict=True, reason="media are not downloaded")
 @pytest.mark.parametrize("caption", ["", "what is this?", "이게 뭐예요?"])
 async def test_g65_a_picture_is_fetched_with_our_name(
-    whatsapp: Road, twilio_server: TwilioServer, caption: str
+    seeing_whatsapp: Road, twilio_server: TwilioServer, caption: str
 ) -> None:
     """G65 · https://github.com/twilio/twilio-python/issues/840 https://github.com/bmlt-enabled/yap/issues/1573: Twilio gives a
     picture out only to who signs in.
     """
     ann = twilio_server.person()
     await ann.send_picture(caption)
-    await settled(whatsapp)
+    await settled(seeing_whatsapp)
     assert [call.status for call in twilio_server.calls if "/Media/" in call.path] == [200]
 
 
 async def test_g65_a_picture_elsewhere_is_never_fetched(
-    whatsapp: Road, twilio_server: TwilioServer, unused_tcp_port: int
+    seeing_whatsapp: Road, twilio_server: TwilioServer, unused_tcp_port: int
 ) -> None:
     """G65 · https://github.com/twilio/twilio-python/issues/840 https://github.com/bmlt-enabled/yap/issues/1573: our token goes to
     no address that a message names; whoever listens there hears nothing.
@@ -272,7 +271,7 @@ async def test_g65_a_picture_elsewhere_is_never_fetched(
     ann = twilio_server.person()
     media = {"MediaUrl0": f"http://127.0.0.1:{unused_tcp_port}/2010-04-01/x", "MediaContentType0": "image/png"}
     await ann.say("look", MessageType="image", NumMedia="1", **media)
-    await settled(whatsapp)
+    await settled(seeing_whatsapp)
     server.close()
     await server.wait_closed()
     assert heard == []
@@ -415,10 +414,11 @@ async def test_g76_a_picture_alone_is_answered(whatsapp: Road, twilio_server: Tw
     assert await asked(whatsapp) == []
 
 
-@pytest.mark.xfail(strict=True, reason="pictures are not given to the model")
-async def test_g76_the_model_sees_the_picture(whatsapp: Road, twilio_server: TwilioServer, model: ModelServer) -> None:
+async def test_g76_the_model_sees_the_picture(
+    seeing_whatsapp: Road, twilio_server: TwilioServer, eyes: ModelServer
+) -> None:
     """G76 · https://github.com/openclaw/openclaw/issues/1694: the picture reaches the model with its words."""
     ann: Person = twilio_server.person()
     await ann.send_picture("@Mentee")
     await got(ann, "You said: ")
-    assert "image_url" in str(model.calls[-1].body)
+    assert "image_url" in str(eyes.calls[-1].body)

@@ -707,12 +707,11 @@ async def test_g76_a_picture_that_only_names_the_bot_is_answered(
     assert await asked(telegram) == []
 
 
-@pytest.mark.xfail(strict=True, reason="pictures are not given to the model")
 async def test_g76_the_model_sees_the_picture(
-    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+    seeing_telegram: Road, telegram_server: TelegramServer, eyes: ModelServer
 ) -> None:
     """G76 · https://github.com/openclaw/openclaw/issues/1694: the picture reaches the model with its words."""
     ann = telegram_server.user("Ann")
     ann.send_photo("what is this?")
     await replied(telegram_server, ann, "You said: what is this?")
-    assert "image_url" in str(model.calls[-1].body)
+    assert "image_url" in str(eyes.calls[-1].body)

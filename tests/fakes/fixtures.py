@@ -9,6 +9,7 @@ import pytest
 
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
+from tests.fakes.transcriber import Transcriber
 from tests.fakes.twilio import TwilioServer
 
 
@@ -30,4 +31,11 @@ async def telegram_server() -> AsyncIterator[TelegramServer]:
 async def twilio_server() -> AsyncIterator[TwilioServer]:
     """Twilio's API with nobody behind it yet."""
     async with TwilioServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def transcriber() -> AsyncIterator[Transcriber]:
+    """A server that writes down what it hears."""
+    async with Transcriber() as server:
         yield server

@@ -20,12 +20,13 @@ from tests.fakes.model import ModelServer
 from tests.fakes.model.faults import Refuse, Slow
 from tests.fakes.model.replies import Call
 from tests.fakes.telegram import TelegramServer
+from tests.fakes.transcriber import Transcriber
 from tests.integration.test_probe import by_model
 from tests.support.lessons import base_folder
 from tests.support.road import Road
 
 ROOMY_GB = 50.0
-ALONE = {"judge", "Telegram", "WhatsApp"}
+ALONE = {"judge", "voice to text", "Telegram", "WhatsApp"}
 """Checks of what may be absent."""
 
 
@@ -122,6 +123,20 @@ async def test_a_gpu_that_is_not_there_is_named(settings: Settings, monkeypatch:
     assert found.state == "bad"
     assert "TRAIN_DEVICE=cpu" in found.detail
     assert (await _Doctor(settings, Texts("en"))._training()).state == "ok"
+
+
+async def test_a_transcriber_is_given_a_second_of_silence(settings: Settings, transcriber: Transcriber) -> None:
+    named = {"transcribe_base_url": transcriber.url, "transcribe_model": "whisper-1"}
+    patient = _Doctor(settings.model_copy(update=named), Texts("en"))
+    transcriber.words = ""
+    assert (await patient._transcriber()).state == "ok"
+    assert transcriber.heard[-1].data.startswith(b"RIFF")
+    transcriber.status = 503
+    found = await patient._transcriber()
+    assert found.state == "bad"
+    assert "503" in found.detail
+    assert "TRANSCRIBE_MODEL" in found.detail
+    assert (await _Doctor(settings, Texts("en"))._transcriber()).state == "skip"
 
 
 @pytest.fixture
@@ -221,7 +236,7 @@ async def test_it_ends_with_0_only_if_everything_works(
     code, bad, said = await visit(capsys)
     assert (code, set(bad)) == (1, {"LoRA round trip", "isolation", "judge", "Telegram"}), said
     assert "planted-token" not in said
-    assert said.splitlines()[-1] == "4 of 14 checks failed."
+    assert said.splitlines()[-1] == "4 of 15 checks failed."
 
     for name in ("JUDGE_BASE_URL", "JUDGE_MODEL", "TELEGRAM_BOT_TOKEN"):
         monkeypatch.delenv(name)

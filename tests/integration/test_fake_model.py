@@ -1,6 +1,8 @@
 """The faults and scripts of the fake model server, and its form as a process."""
 
 import asyncio
+import base64
+import hashlib
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -22,6 +24,7 @@ from tests.fakes.model import (
     Slow,
     replies,
 )
+from tests.support.media import PICTURE
 
 pytest_plugins = ["tests.fakes.fixtures"]
 JSON = dict[str, Any]
@@ -33,7 +36,7 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-async def _ask(http: aiohttp.ClientSession, url: str, said: str = "hello", **body: object) -> tuple[int, JSON]:
+async def _ask(http: aiohttp.ClientSession, url: str, said: object = "hello", **body: object) -> tuple[int, JSON]:
     request = {"messages": [{"role": "user", "content": said}], **body}
     async with http.post(f"{url}/v1/chat/completions", json=request) as response:
         return response.status, json.loads(await response.text())
@@ -186,3 +189,16 @@ async def test_as_a_process(http: aiohttp.ClientSession) -> None:
         process.terminate()
         await process.wait()
     assert process.returncode == 0
+
+
+async def test_pictures_are_for_a_model_that_sees(http: aiohttp.ClientSession, model_server: ModelServer) -> None:
+    url = f"data:image/jpeg;base64,{base64.b64encode(PICTURE).decode()}"
+    shown = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "what is it?"}]
+    status, answer = await _ask(http, model_server.url, shown)
+    assert (status, answer["error"]["message"]) == (400, "fake-model is not a multimodal model")
+    model_server.sees = True
+    _, answer = await _ask(http, model_server.url, shown)
+    assert _text(answer) == f"You said: what is it? [picture {hashlib.sha256(PICTURE).hexdigest()[:8]}]"
+    for broken in ("data:image/jpeg;base64,aGVsbG8=", "http://127.0.0.1:1/x.jpg", "data:image/jpeg;base64,A"):
+        status, _ = await _ask(http, model_server.url, [{"type": "image_url", "image_url": {"url": broken}}])
+        assert status == 400

@@ -59,6 +59,29 @@ async def test_a_message_survives(
         assert await tx.scalar(text("select count(*) from inbox where state <> 'done'")) == 0
 
 
+@pytest.mark.parametrize("point", ["attachments:taken", "converse:asked", "converse:streaming", "converse:stored"])
+async def test_a_picture_survives(
+    point: str, environment: dict[str, str], store: Store, telegram_server: TelegramServer
+) -> None:
+    """Killed before its turn stands, it is fetched again; afterwards the turn has it."""
+    ann = telegram_server.user("Ann")
+    async with ModelServer(name="qwen3-vl-4b", sees=True) as eyes:
+        seeing = environment | {"MODEL": "qwen3-vl-4b", "VLLM_BASE_URL": eyes.url}
+        async with gateway_process(free_port(), seeing | {"MENTEE_KILL_AT": point}) as process:
+            ann.send_photo("hold on to this")
+            await killed(process)
+        async with gateway_process(free_port(), seeing):
+            await telegram_server.wait_for(
+                lambda: any("You said: hold on to this [picture " in m.text for m in ann.chat.from_bot), 45
+            )
+        assert eyes.calls[-1].pictures
+    assert sum("You said: hold on to this" in m.text for m in ann.chat.from_bot) == 1
+    assert len(telegram_server.downloads) == (2 if point in {"attachments:taken", "converse:asked"} else 1)
+    async with store.begin() as tx:
+        assert await tx.scalar(text("select count(*) from turns where state = 'done'")) == 1
+        assert await tx.scalar(text("select count(*) from turn_pictures")) == 1
+
+
 async def test_a_message_survives_that_nobody_had_taken_up(
     environment: dict[str, str], store: Store, telegram_server: TelegramServer
 ) -> None:

@@ -92,15 +92,15 @@ async def test_what_was_said_before_the_consent_never_trains(learner: Learner) -
     assert (train, gate) == (set(), set())
 
 
-@pytest.mark.parametrize("flag", ["forwarded", "group", "automated", "quoted"])
-async def test_other_people_s_words_never_train(learner: Learner, flag: str) -> None:
+@pytest.mark.parametrize("flag", ["forwarded", "group", "automated", "quoted", "media"])
+async def test_what_is_not_their_own_words_alone_never_trains(learner: Learner, flag: str) -> None:
     consents = {p.value: True for p in Purpose}
     who = await pupil(learner.store, origin=Origin(**{flag: True}, consents=consents))
     assert (await admitted_texts(learner, who))[0] == set()
 
 
-@pytest.mark.parametrize("flag", ["forwarded", "group", "automated", "quoted"])
-async def test_an_example_that_answers_other_people_s_words_never_trains(learner: Learner, flag: str) -> None:
+@pytest.mark.parametrize("flag", ["forwarded", "group", "automated", "quoted", "media"])
+async def test_an_example_that_answers_such_words_never_trains(learner: Learner, flag: str) -> None:
     """Also not once the turn that tells whose they were is forgotten; a line without another example waits for one."""
     who = await pupil(learner.store)
     async with learner.store.begin() as tx:

@@ -8,7 +8,7 @@ import pytest
 from app.errors import TrainingStoppedError
 from learner.train.job import Bodies
 from learner.types import ChatMessage, ServedTurn, TrainSettings
-from tests.fakes.tiny_base import ANCHORS, ITEMS, LESSONS, SALT, SETTINGS, make_tiny_base
+from tests.fakes.tiny_base import ANCHORS, ITEMS, LESSONS, SALT, SETTINGS, make_tiny_base, make_tiny_seeing_base
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 torch = pytest.importorskip("torch")
@@ -50,6 +50,24 @@ def test_a_padded_batch_says_what_each_row_says_alone(model_dir: Path) -> None:
             alone = collate([prompt], [reply])
             expected = sampled_logprobs(policy.response_logits(alone), alone.response_BT)[0]
             assert torch.allclose(together[row, : len(reply)], expected, atol=1e-5)
+
+
+def test_a_base_that_sees_is_taught_by_words_alone(tmp_path: Path) -> None:
+    """Its adapter has the names that servers and gates know, on the layers of its words and on nothing that it sees with."""
+    from learner.adapter_form import KEY
+    from learner.serve.probe import shapes
+
+    folder = make_tiny_seeing_base(tmp_path / "base")
+    test_a_padded_batch_says_what_each_row_says_alone(folder)
+    tensors = policy_of(folder).adapter_tensors()
+    assert all(KEY.fullmatch(name) for name in tensors)
+    modules = {name.removeprefix("base_model.model.").partition(".lora_")[0] for name in tensors}
+    assert modules == set(shapes(folder))
+    for name, tensor in tensors.items():
+        inward, outward = shapes(folder)[name.removeprefix("base_model.model.").partition(".lora_")[0]]
+        assert tensor.shape == ((2, inward) if ".lora_A." in name else (outward, 2))
+    first, *_, last = losses(folder, tmp_path, replace(SETTINGS, steps=6))
+    assert last < first
 
 
 def test_sampled_logprobs_are_those_of_a_plain_forward_pass(model_dir: Path) -> None:

@@ -24,6 +24,13 @@ def test_one_model_server_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert config._read().vllm_base_url == "http://a:8000"
 
 
+@pytest.mark.parametrize("alone", ["TRANSCRIBE_BASE_URL", "TRANSCRIBE_MODEL"])
+def test_a_transcriber_is_set_up_whole_or_not_at_all(monkeypatch: pytest.MonkeyPatch, alone: str) -> None:
+    monkeypatch.setenv(alone, "http://a")
+    with pytest.raises(ConfigError, match="set TRANSCRIBE_BASE_URL and TRANSCRIBE_MODEL together"):
+        config._read()
+
+
 @pytest.mark.parametrize("name", ["PUBLIC_URL", "MENTEE_SECRET", "DATABASE_URL", "JUDGE_MODEL"])
 def test_an_empty_value_is_none(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "")

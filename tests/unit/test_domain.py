@@ -128,6 +128,7 @@ def test_what_is_answered_again_comes_from_where_it_came_the_first_time() -> Non
     again = Origin(consents={"memory": True, "personal_training": True}).again(first)
     assert again == Origin(forwarded=True, quoted=True, consents={"memory": True, "personal_training": False})
     assert Origin(automated=True, group=True).again(Origin()) == Origin(automated=True, group=True)
+    assert Origin().again(Origin(media=True)) == Origin(media=True) == Origin.of(Origin(media=True).document())
     assert Origin.of({}) == Origin()
 
 

@@ -39,6 +39,11 @@ def test_one_profile_answers_in_korean_first() -> None:
     assert [entry.key for entry in PROFILES.values() if entry.languages[0] == "ko"] == ["kanana-2.1b"]
 
 
+def test_one_profile_sees() -> None:
+    assert [entry.key for entry in PROFILES.values() if entry.sees] == ["qwen3-vl-4b"]
+    assert profile("qwen3-vl-4b").needs_gpu
+
+
 def test_an_identity_survives_its_file() -> None:
     identity = ModelIdentity("smollm2-135m", "SmolLM2", "ab" * 32, "cd" * 32, "ef" * 32, "wheel 1")
     assert ModelIdentity.parse(identity.dump()) == identity

@@ -1,4 +1,4 @@
-"""The gateway stays light: no torch, and what it imports fits beside a model."""
+"""The gateway stays light: no torch, no Pillow before the first picture, and what it imports fits beside a model."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ from pathlib import Path
 import app.main
 from app.gateway.channels import find
 find()
-heavy = [m for m in ("torch", "transformers", "peft", "vllm", "numpy", "twilio") if m in sys.modules]
+heavy = [m for m in ("torch", "transformers", "peft", "vllm", "numpy", "twilio", "PIL") if m in sys.modules]
 resident = int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
 print(json.dumps({"heavy": heavy, "mb": resident / 1024}))
 """

@@ -138,6 +138,37 @@ def test_the_more_telling_of_two_media_names_wins() -> None:
     assert said(message(hologram={"v": 1})).media == "unknown"
 
 
+SIZES = [
+    {"file_id": "small", "width": 90, "height": 60, "file_size": 1000},
+    {"file_id": "huge", "width": 9000, "height": 6000, "file_size": 9_000_000},
+    {"file_id": "large", "width": 1280, "height": 853, "file_size": 200_000},
+]
+
+
+@pytest.mark.parametrize(
+    ("attached", "found"),
+    [
+        ({"photo": SIZES}, [("picture", "large", 200_000)]),
+        ({"photo": SIZES[1:2]}, [("picture", "huge", 9_000_000)]),  # it is said that it is too big
+        ({"photo": [{"file_id": "p", "width": 1, "height": 1}]}, [("picture", "p", None)]),
+        ({"document": {"file_id": "d", "mime_type": "image/png", "file_size": 5}}, [("picture", "d", 5)]),
+        ({"document": {"file_id": "d", "mime_type": "application/pdf"}}, []),
+        ({"document": {"file_id": "d"}}, []),
+        ({"voice": {"file_id": "v", "mime_type": "audio/ogg", "file_size": 7}}, [("voice", "v", 7)]),
+        ({"audio": {"file_id": "a"}}, [("voice", "a", None)]),
+        ({"animation": {"file_id": "g"}, "document": {"file_id": "g", "mime_type": "image/gif"}}, []),
+        ({"sticker": {"file_id": "s"}}, []),
+        ({"video": {"file_id": "s"}}, []),
+        ({"photo": []}, []),
+        ({"photo": [{"file_id": 7, "width": 1, "height": 1}]}, []),
+        ({"voice": {"file_id": "v", "file_size": "7"}}, []),
+        ({"text": "hello"}, []),
+    ],
+)
+def test_what_can_be_fetched_is_named_by_its_id(attached: JSON, found: list[tuple[str, str, int | None]]) -> None:
+    assert [(a.kind, a.ref, a.size) for a in said(message(**attached)).attachments] == found
+
+
 # https://github.com/openclaw/openclaw/issues/115325
 def test_an_album_is_known_by_its_group() -> None:
     assert said(message(photo=[{}], media_group_id="g1")).album == "g1"

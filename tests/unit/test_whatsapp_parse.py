@@ -99,6 +99,36 @@ def test_what_is_attached_is_named(changed: dict[str, str], media: str | None) -
     assert message(**{"Body": ""} | changed).media == media
 
 
+ONE = {"NumMedia": "1", "MediaUrl0": "https://x/1"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        (ONE | {"MediaContentType0": "image/jpeg", "MessageType": "image"}, [("picture", "https://x/1")]),
+        (ONE | {"MediaContentType0": "audio/ogg; codecs=opus"}, [("voice", "https://x/1")]),
+        (ONE | {"MediaContentType0": "IMAGE/PNG"}, [("picture", "https://x/1")]),
+        (ONE | {"MediaContentType0": "image/webp", "MessageType": "sticker"}, []),
+        (ONE | {"MediaContentType0": "application/pdf"}, []),
+        (ONE, []),
+        ({"NumMedia": "1", "MediaContentType0": "image/png"}, []),
+        (ONE | {"NumMedia": "0", "MediaContentType0": "image/png"}, []),
+        (
+            ONE
+            | {"NumMedia": "2", "MediaContentType0": "text/vcard", "MediaUrl1": "u", "MediaContentType1": "image/png"},
+            [("picture", "u")],
+        ),
+    ],
+)
+def test_what_can_be_fetched_is_named_by_its_address(changed: dict[str, str], found: list[tuple[str, str]]) -> None:
+    assert [(one.kind, one.ref) for one in message(**changed).attachments] == found
+
+
+def test_no_number_of_media_is_too_large_to_be_read() -> None:
+    many = {f"MediaUrl{n}": "u" for n in range(30)} | {f"MediaContentType{n}": "image/png" for n in range(30)}
+    assert len(message(NumMedia="99999999999999999999", **many).attachments) == 10
+
+
 def test_what_cannot_be_stored_is_replaced() -> None:
     assert message(Body="a\x00b").text == "a\ufffdb"
 

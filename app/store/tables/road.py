@@ -103,6 +103,21 @@ turns = Table(
     "Texts live as long as the session without memory consent, else until forgotten. Service; memory; training by item.",
 )
 
+turn_pictures = Table(
+    "turn_pictures",
+    metadata,
+    link("turn_id", "turns"),
+    Column("number", Integer, nullable=False),
+    link("person_id", "people", nullable=True),
+    words("content_type", nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Column("width", Integer, nullable=False),
+    Column("height", Integer, nullable=False),
+    UniqueConstraint("turn_id", "number"),
+    comment="Pictures that came with a message, as the model saw them: scaled down, without what cameras write beside the "
+    "pixels. As long as the texts of their turn. Service; never training.",
+)
+
 outbox = Table(
     "outbox",
     metadata,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tests.fakes.model.pictures import digest, shown
 from tests.fakes.model.tokens import JSON, content_text
 
 
@@ -36,6 +37,11 @@ class Call:
         return said[-1] if said else self.prompt
 
     @property
+    def pictures(self) -> list[bytes]:
+        """Every picture in view, oldest first."""
+        return [picture for item in self.messages for picture in shown(item)]
+
+    @property
     def system(self) -> str:
         """All system messages, joined by newlines."""
         return "\n".join(content_text(item) for item in self.messages if item.get("role") == "system")
@@ -52,13 +58,14 @@ LONG: Final = Reply("A sentence that goes on. " * 400)
 
 
 def echo(call: Call) -> Reply:
-    """The default: the last message comes back, numbered where several choices are asked."""
+    """The default: the last message comes back, numbered where several choices are asked, with what is seen."""
     shape = schema_of(call.body)
     if shape is not None:
         return Reply(json.dumps(minimal(shape, shape), ensure_ascii=False))
     mark = f" ({call.choice + 1})" if call.choice else ""
     said = call.last_user.strip()
-    return Reply(f"You said{mark}: {said}" if said else f"You said{mark} nothing.")
+    seen = "".join(f" [picture {digest(picture)}]" for picture in call.pictures)
+    return Reply((f"You said{mark}: {said}" if said else f"You said{mark} nothing.") + seen)
 
 
 def schema_of(body: JSON) -> JSON | None:

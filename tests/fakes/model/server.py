@@ -12,7 +12,7 @@ from typing import Final, Self
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from tests.fakes.model import faults
+from tests.fakes.model import faults, pictures
 from tests.fakes.model.adapters import Adapters
 from tests.fakes.model.delivery import Plan, send, stream
 from tests.fakes.model.generate import generate
@@ -37,7 +37,7 @@ CHAT: Final = "/v1/chat/completions"
 
 @dataclass(slots=True)
 class ModelServer:
-    """`async with ModelServer() as server:` listens on `server.url`; names one base model, `server.name`."""
+    """`async with ModelServer() as server:` listens on `server.url`; names one base model, `server.name`, which may see."""
 
     name: str = "fake-model"
     window: int = 2048
@@ -49,6 +49,7 @@ class ModelServer:
     calls: list[Call] = field(default_factory=list)
     running: int = 0
     script: Script = echo
+    sees: bool = False
     adapters: Adapters = field(init=False)
     _next: deque[faults.Fault] = field(default_factory=deque)
     _always: list[faults.Fault] = field(default_factory=list)
@@ -183,6 +184,7 @@ class ModelServer:
         body = await read_json(request)
         need(body, "messages", list)
         model = self._model(body)
+        pictures.check(body, self.name, sees=self.sees)
         asked = sampling(body, model, chat_prompt(body, self.tokenizer), self.window)
         calls = [
             Call(model, body["messages"], render_chat(body["messages"], ""), body, n) for n in range(asked.choices)

@@ -53,10 +53,10 @@ class Tokenizer:
 
 
 def content_text(message: JSON) -> str:
-    """The text of one chat message; parts of a list are joined."""
+    """The text of one chat message; those of its parts that are text are joined."""
     content = message.get("content")
     if isinstance(content, list):
-        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
+        return "\n".join(str(part["text"]) for part in content if isinstance(part, dict) and "text" in part)
     return "" if content is None else str(content)
 
 

@@ -12,6 +12,7 @@ from tests.fakes.telegram.markup import Button
 from tests.fakes.telegram.messages import Message
 from tests.fakes.telegram.text import MAX_TEXT, Formatted, clean, find_entities, trim, utf16
 from tests.fakes.telegram.world import Press, World
+from tests.support.media import PICTURE, VOICE
 
 ANONYMOUS_ADMIN: Final[JSON] = {
     "id": 1087968824,
@@ -109,18 +110,33 @@ class User:
         answers = message.reply_to is not None and message.reply_to.from_bot
         return command or answers or name in words
 
-    def send_photo(self, caption: str = "", chat: Chat | None = None, *, album: str = "") -> Message:
-        """A picture; those of one `album` share its media group id."""
-        number = self.world.number("files")
-        size: JSON = {"file_id": f"photo-{number}", "file_unique_id": f"p{number}", "width": 90, "height": 90}
-        extra: JSON = {"photo": [size]} | ({"media_group_id": album} if album else {})
-        return self.send(chat, caption=typed(caption) if caption else None, extra=extra)
+    def send_photo(
+        self,
+        caption: str = "",
+        chat: Chat | None = None,
+        *,
+        album: str = "",
+        data: bytes | None = None,
+        reply_to: Message | None = None,
+    ) -> Message:
+        """A picture, with a small preview of it; those of one `album` share its media group id."""
+        small, large = (self.world.keep_file(PICTURE if data is None else data) for _ in range(2))
+        sizes = [small | {"width": 90, "height": 90}, large | {"width": 800, "height": 600}]
+        extra: JSON = {"photo": sizes} | ({"media_group_id": album} if album else {})
+        body = typed(caption) if caption else None
+        return self.send(chat, caption=body, extra=extra, reply_to=reply_to)
 
-    def send_voice(self, seconds: int = 3, chat: Chat | None = None) -> Message:
+    def send_voice(
+        self, seconds: int = 3, chat: Chat | None = None, *, data: bytes = VOICE, reply_to: Message | None = None
+    ) -> Message:
         """A voice note."""
-        number = self.world.number("files")
-        voice = {"file_id": f"voice-{number}", "file_unique_id": f"v{number}", "duration": seconds}
-        return self.send(chat, extra={"voice": voice})
+        voice = self.world.keep_file(data, "audio/ogg") | {"duration": seconds, "mime_type": "audio/ogg"}
+        return self.send(chat, extra={"voice": voice}, reply_to=reply_to)
+
+    def send_file(self, data: bytes, mime_type: str, name: str, caption: str = "") -> Message:
+        """A file, of whatever type the client says."""
+        file = self.world.keep_file(data, mime_type) | {"mime_type": mime_type, "file_name": name}
+        return self.send(caption=typed(caption) if caption else None, extra={"document": file})
 
     def forward(self, text: str, origin: JSON, chat: Chat | None = None) -> Message:
         """Forward somebody's words; `origin` is a MessageOrigin without its date."""

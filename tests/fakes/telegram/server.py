@@ -49,6 +49,8 @@ class TelegramServer:
     flood: FloodLimits | None = None
     calls: list[Call] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)
+    downloads: list[str] = field(default_factory=list)
+    download_delay_s: float = 0.0
     _runner: web.AppRunner | None = None
 
     @property
@@ -235,6 +237,8 @@ class TelegramServer:
     async def _download(self, request: web.Request) -> web.Response:
         file_id = request.match_info["path"].rpartition("/")[2].rpartition(".")[0]
         upload = self.world.files.get(file_id)
+        self.downloads.append(file_id)
+        await asyncio.sleep(self.download_delay_s)
         if upload is None or request.match_info["token"] != self.token:
             return web.json_response(ApiError(404, "Not Found").to_json(), status=404)
         return web.Response(body=upload.data, content_type="application/octet-stream")

@@ -73,6 +73,14 @@ class World:
         self._numbers[series] = self._numbers.get(series, first - 1) + 1
         return self._numbers[series]
 
+    def keep_file(self, data: bytes, mime_type: str = "image/jpeg") -> JSON:
+        """Keep what somebody sent; return what a message says of it. An empty file is one that is gone."""
+        number = self.number("files")
+        file_id = f"file-{number}"
+        if data:
+            self.files[file_id] = Upload("sent", mime_type, data)
+        return {"file_id": file_id, "file_unique_id": f"u{number}", "file_size": len(data)}
+
     def changed(self) -> None:
         """Wake everybody who waits for a state."""
         self._changed.set()

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from tests.fakes.twilio.sids import new_sid
+from tests.support.media import PICTURE, VOICE
 
 if TYPE_CHECKING:
     from tests.fakes.twilio.server import TwilioServer
@@ -60,11 +61,21 @@ class Person:
         await self._post(fields)
         return number
 
-    async def send_picture(self, body: str = "") -> str:
+    async def send_picture(self, body: str = "", data: bytes = PICTURE, content_type: str = "image/jpeg") -> str:
         """Send a picture, with or without words."""
-        media = f"{self.server.url}/2010-04-01/Accounts/{self.server.account_sid}/Messages/MM1/Media/ME1"
-        more = {"MessageType": "image", "NumMedia": "1", "MediaUrl0": media, "MediaContentType0": "image/jpeg"}
-        return await self.say(body, **more)
+        return await self._send_media("image", body, data, content_type)
+
+    async def send_voice(self, data: bytes = VOICE, *, reply_to: Sent | None = None) -> str:
+        """Send a voice note, perhaps as a swipe reply."""
+        return await self._send_media("audio", "", data, "audio/ogg", reply_to)
+
+    async def _send_media(
+        self, kind: str, body: str, data: bytes, content_type: str, reply_to: Sent | None = None
+    ) -> str:
+        number = new_sid("MM")
+        media = self.server.keep_media(number, data, content_type)
+        more = {"MessageType": kind, "NumMedia": "1", "MediaUrl0": media, "MediaContentType0": content_type}
+        return await self.say(body, reply_to=reply_to, sid=number, **more)
 
     async def tap(self, payload: str, label: str, message: Sent) -> str:
         """Tap a quick reply."""

@@ -37,6 +37,15 @@ class Call:
     status: int
 
 
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """Something that came with a message."""
+
+    message_sid: str
+    content_type: str
+    data: bytes
+
+
 @dataclass(slots=True)
 class _Fault:
     times: int
@@ -59,6 +68,9 @@ class TwilioServer:
     heard: set[str] = field(default_factory=set)
     calls: list[Call] = field(default_factory=list)
     inbound: list[Inbound] = field(default_factory=list)
+    media: dict[str, Medium] = field(default_factory=dict)
+    redirects: int = 0
+    media_delay_s: float = 0.0
     hook: Hook = field(init=False)
     contents: Contents = field(init=False)
     reports: bool = True
@@ -80,7 +92,9 @@ class TwilioServer:
         app.router.add_get("/2010-04-01/Accounts/{sid}.json", self._account)
         app.router.add_post("/2010-04-01/Accounts/{sid}/Messages.json", self._message)
         app.router.add_get("/2010-04-01/Accounts/{sid}/Messages.json", self._list)
+        app.router.add_get("/2010-04-01/Accounts/{sid}/Messages/{message}/Media.json", self._media_list)
         app.router.add_get("/2010-04-01/Accounts/{sid}/Messages/{message}/Media/{media}", self._media)
+        app.router.add_get("/elsewhere/{left}/{media}", self._elsewhere)
         app.router.add_post("/v2/Indicators/Typing.json", self._typing)
         app.router.add_post("/v1/Content", self._content(lambda _sid, body: self.contents.create(body).document(), 201))
         app.router.add_get("/v1/Content/{content}", self._content(lambda sid, _body: self._kept(sid).document()))
@@ -265,14 +279,52 @@ class TwilioServer:
         self.calls.append(Call(request.path, form, 200))
         return web.json_response({"success": True})
 
-    async def _media(self, request: web.Request) -> web.Response:
+    def keep_media(self, message_sid: str, data: bytes, content_type: str) -> str:
+        """Keep what came with a message; return its address. Nothing is what was deleted since."""
+        media_sid = new_sid("ME")
+        if data:
+            self.media[media_sid] = Medium(message_sid, content_type, data)
+        return f"{self.url}/2010-04-01/Accounts/{self.account_sid}/Messages/{message_sid}/Media/{media_sid}"
+
+    async def _media_list(self, request: web.Request) -> web.Response:
         try:
             self._known(request)
         except ApiError as error:
+            return error.to_response()
+        sid = request.match_info["message"]
+        found = [{"sid": n, "content_type": m.content_type} for n, m in self.media.items() if m.message_sid == sid]
+        return web.json_response({"media_list": found, "page": 0, "page_size": 50, "next_page_uri": None})
+
+    async def _media(self, request: web.Request) -> web.Response:
+        """Give out a medium, or say where it lies: under an address that has its own proof and takes no other."""
+        await asyncio.sleep(self.media_delay_s)
+        try:
+            medium = self._medium(request)
+        except ApiError as error:
             self.calls.append(Call(request.path, {}, error.status))
             return error.to_response()
+        if self.redirects:
+            self.calls.append(Call(request.path, {}, 307))
+            there = f"/elsewhere/{self.redirects - 1}/{request.match_info['media']}"
+            return web.Response(status=307, headers={"Location": there})
         self.calls.append(Call(request.path, {}, 200))
-        return web.Response(body=b"\xff\xd8\xff\xd9", content_type="image/jpeg")
+        return web.Response(body=medium.data, content_type=medium.content_type)
+
+    def _medium(self, request: web.Request) -> Medium:
+        self._known(request)
+        medium = self.media.get(request.match_info["media"])
+        if medium is None or medium.message_sid != request.match_info["message"]:
+            raise ApiError(20404)
+        return medium
+
+    async def _elsewhere(self, request: web.Request) -> web.Response:
+        name, left = request.match_info["media"], int(request.match_info["left"])
+        status = 400 if "Authorization" in request.headers else 307 if left else 200
+        self.calls.append(Call(request.path, {}, status))
+        if status == 307:
+            return web.Response(status=307, headers={"Location": f"/elsewhere/{left - 1}/{name}"})
+        medium = self.media[name]
+        return web.Response(status=status, body=medium.data if status == 200 else b"", content_type=medium.content_type)
 
     def _typed(self, form: dict[str, str]) -> None:
         if form.get("channel") != "whatsapp" or form.get("messageId") not in self.heard:
