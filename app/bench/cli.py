@@ -8,11 +8,13 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 from app.bench.figures import Figure
+from app.bench.gateway import GatewayBench
 from app.bench.install import install
 from app.bench.road import REPLY_TOKENS, RoadBench
 from app.bench.show import Show
@@ -20,7 +22,7 @@ from app.demo.generate import plot
 from app.demo.installation import own, running
 from app.embedded.messages import locale_language
 
-BENCHES = ("install", "road")
+BENCHES = ("gateway", "install", "road")
 
 
 def main(rest: Sequence[str]) -> int:
@@ -33,7 +35,7 @@ def main(rest: Sequence[str]) -> int:
     arguments = parser().parse_args(rest)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # ended either way, it stops what it started
     began, load = time.monotonic(), os.getloadavg()[0]
-    figures = asyncio.run(_install(show) if arguments.bench == "install" else _road(arguments, show))
+    figures = asyncio.run(RUN[arguments.bench](arguments, show))
     cores, seconds = len(os.sched_getaffinity(0)), time.monotonic() - began
     show.line("machine", machine=platform.machine(), cores=cores, load=load, seconds=seconds)
     for figure in figures:
@@ -61,7 +63,12 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-async def _install(show: Show) -> list[Figure]:
+async def _gateway(_: argparse.Namespace, show: Show) -> list[Figure]:
+    show.line("starting")
+    return await GatewayBench(show).run()
+
+
+async def _install(_: argparse.Namespace, show: Show) -> list[Figure]:
     show.line("installing")
     return [await install()]
 
@@ -74,6 +81,13 @@ async def _road(arguments: argparse.Namespace, show: Show) -> list[Figure]:
             show.line("starting")
             place = await stack.enter_async_context(own(arguments.home, {"MAX_REPLY_TOKENS": str(REPLY_TOKENS)}))
         return await RoadBench(place, plot(arguments.seed), show).run()
+
+
+RUN: Mapping[str, Callable[[argparse.Namespace, Show], Coroutine[Any, Any, list[Figure]]]] = {
+    "gateway": _gateway,
+    "install": _install,
+    "road": _road,
+}
 
 
 if __name__ == "__main__":
