@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from telegram import Bot
 from telegram.error import RetryAfter, TelegramError
-from telegram.request import HTTPXRequest
 
 from app.domain.event import AnyEvent, ChatAddress
 from app.domain.outgoing import Content
@@ -19,6 +18,7 @@ from app.ports import Capabilities
 from app.telemetry import Log
 from bots.telegram.calls import Look, edit_buttons, edit_text, keyboard, number, send_file, send_text, thread_to_send
 from bots.telegram.faults import Action, meaning, wait_of
+from bots.telegram.http import AiohttpRequest
 from bots.telegram.pace import Pacer
 from bots.telegram.parse import parse
 from bots.telegram.people import Me
@@ -30,14 +30,12 @@ _CAPABILITIES = Capabilities(reactions=True, typing=True, files=True, max_units=
 _NOTE_CHARS = 200
 _AWAY_S = 2.0
 _REMEMBERED = 2048
+_CONNECTIONS = 64
 
 
 def build_bot(token: str, base_url: str = "https://api.telegram.org/bot") -> Bot:
     """Return a client of the Bot API; `TelegramChannel.start` opens it."""
-    request = HTTPXRequest(
-        connection_pool_size=64, connect_timeout=5.0, read_timeout=20.0, write_timeout=20.0, pool_timeout=10.0
-    )
-    return Bot(token, base_url=base_url, request=request)
+    return Bot(token, base_url=base_url, request=AiohttpRequest(_CONNECTIONS))
 
 
 class TelegramChannel:
