@@ -228,7 +228,8 @@ class GatewayBench:
         ended = server.cpu_times()
         backends = [server, *server.children()]
         own = psutil.Process(running.process.pid).cpu_times()
-        return own.user + own.system + ended.children_user + ended.children_system + sum(_seconds(b) for b in backends)
+        ended_s = ended.children_user + ended.children_system
+        return float(own.user + own.system + ended_s + sum(_seconds(backend) for backend in backends))
 
     def _gateway(self) -> AbstractAsyncContextManager[Gateway]:
         given: Databases = self._databases
