@@ -61,7 +61,7 @@ class Talk:
     def retry(self, asker: str) -> None:
         """The newest message is answered once more, for who said it."""
         newest = self.last
-        if newest and newest.asker == asker and newest.kept:
+        if newest and newest.asker == asker:
             self._again(newest, newest.words)
 
     def new(self) -> None:
