@@ -6,10 +6,7 @@ ones, the model server is the instant one. After every step the chats show what 
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,29 +15,20 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
-    precondition,
     rule,
     run_state_machine_as_test,
 )
 
-from bots.telegram import pace
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.telegram import TelegramServer, User
-from tests.fakes.telegram.chats import Chat
 from tests.fakes.telegram.messages import Message
 from tests.fakes.telegram.updates import Update
 from tests.support.reference import STOPPED, Reply, Talk
-from tests.support.road import Road, road
 from tests.support.scale import SCALE
+from tests.support.telegram_world import PATIENCE_S, World, without_pace
 
-T = TypeVar("T")
 EXAMPLES, STEPS = 8, 14
-PATIENCE_S = 30
 LABEL = {1: "👍 ✓", -1: "👎 ✓", 0: ""}
-_OPEN = (
-    "select (select count(*) from inbox where state in ('stored', 'claimed'))"
-    " + (select count(*) from outbox where state in ('due', 'sending')) as n"
-)
 _TURNS = """
     select c.external_id as chat, t.state, coalesce(v.value, 0) as vote, v.source,
            (select count(*) from vote_events e where e.turn_id = t.id) as changes, t.sibling_of is not null as again
@@ -51,63 +39,6 @@ _CORRECTIONS = """
     select c.external_id as chat, count(*) as n from feedback f join turns t on t.id = f.turn_id join chats c on c.id = t.chat_id
     where c.external_id = any(:chats) and f.kind = 'correction' group by 1
 """
-
-
-@dataclass
-class World:
-    """One gateway for all examples, with the servers around it. Rules run beside its loop and hand over what they do."""
-
-    loop: asyncio.AbstractEventLoop
-    server: TelegramServer
-    model: ModelServer
-    database_url: str
-    stack: AsyncExitStack = field(default_factory=AsyncExitStack)
-    gateway: Road | None = None
-
-    def run(self, doing: Coroutine[Any, Any, T]) -> T:
-        """Do something in the loop and wait for it."""
-        return asyncio.run_coroutine_threadsafe(doing, self.loop).result(PATIENCE_S * 2)
-
-    def do(self, act: Callable[[], T]) -> T:
-        """Do something in the loop that waits for nothing."""
-
-        async def doing() -> T:
-            return act()
-
-        return self.run(doing())
-
-    async def start(self) -> None:
-        """Start the gateway."""
-        made = road(
-            self.database_url,
-            self.model.url,
-            telegram_bot_token=self.server.token,
-            telegram_base_url=self.server.base_url,
-            quota_replies_per_minute=0,
-        )
-        self.gateway = await self.stack.enter_async_context(made)
-
-    async def stop(self) -> None:
-        """Stop it in order, as an update of the program does."""
-        await self.stack.aclose()
-        self.gateway = None
-
-    async def settle(self) -> None:
-        """Wait until everything that was said is handled and everything that follows is shown."""
-        assert self.gateway
-        async with asyncio.timeout(PATIENCE_S):
-            while self.server.world.queue.pending or (await self.gateway.rows(_OPEN))[0]["n"]:
-                await asyncio.sleep(0.01)
-
-    async def until_generating(self, chat: Chat) -> None:
-        """Wait until a reply is being written in a chat."""
-        assert self.gateway
-        query = (
-            "select 1 from turns t join chats c on c.id = t.chat_id where t.state = 'generating' and c.external_id = :c"
-        )
-        async with asyncio.timeout(PATIENCE_S):
-            while not await self.gateway.rows(query, c=str(chat.chat_id)):
-                await asyncio.sleep(0.01)
 
 
 PRIVATE, PLACES = ("ann", "bob"), ("ann", "bob", "group")
@@ -125,7 +56,7 @@ class Chatting(RuleBasedStateMachine):
         self.world.do(self._arrive)
         for name in PRIVATE:
             self.world.do(self.people[name].start)
-        self.world.run(self.world.settle())
+        self.world.do(lambda: [self._say(where, random.Random(0)) for where in PLACES])
 
     def _arrive(self) -> None:
         server = self.world.server
@@ -154,7 +85,6 @@ class Chatting(RuleBasedStateMachine):
 
         self.world.do(all_of_them)
 
-    @precondition(lambda self: any(talk.last for talk in self.talks.values()))
     @rule(where=places, choose=chooser, newest=st.booleans())
     def edit(self, where: str, choose: random.Random, newest: bool) -> None:
         talk = self.talks[where]
@@ -298,7 +228,8 @@ class Chatting(RuleBasedStateMachine):
         talk = self.talks[where]
         if not talk.replies:
             return None
-        return choose.choice(list(zip(talk.replies, self._shown(where), strict=True)))
+        # Of the newest few, so that one reply meets with several votes.
+        return choose.choice(list(zip(talk.replies, self._shown(where), strict=True))[-2:])
 
     def _mine(self) -> list[Update]:
         numbers = {chat.chat_id for chat in self.chats.values()}
@@ -309,16 +240,6 @@ class Chatting(RuleBasedStateMachine):
 def _chat_of(body: dict[str, Any]) -> int:
     happened = next(value for name, value in body.items() if name != "update_id")
     return int((happened.get("message") or happened)["chat"]["id"])
-
-
-@contextmanager
-def without_pace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Telegram's pace is another test's."""
-    with monkeypatch.context() as patched:
-        patched.setattr(pace, "PRIVATE_GAP_S", 0.0)
-        patched.setattr(pace, "GROUP_GAP_S", 0.0)
-        patched.setattr(pace, "ALL_PER_S", 10_000)
-        yield
 
 
 @pytest.mark.timeout(120 * SCALE)
