@@ -6,6 +6,7 @@ ones, the model server is the instant one. After every step the chats show what 
 
 import asyncio
 import random
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
@@ -23,11 +24,11 @@ from tests.fakes.model import ModelServer, faults
 from tests.fakes.telegram import TelegramServer, User
 from tests.fakes.telegram.messages import Message
 from tests.fakes.telegram.updates import Update
-from tests.support.reference import STOPPED, Reply, Talk
+from tests.support.reference import STOPPED, Talk
 from tests.support.scale import SCALE
 from tests.support.telegram_world import PATIENCE_S, World, without_pace
 
-EXAMPLES, STEPS = 8, 14
+EXAMPLES, STEPS = 5, 12
 LABEL = {1: "👍 ✓", -1: "👎 ✓", 0: ""}
 _TURNS = """
     select c.external_id as chat, t.state, coalesce(v.value, 0) as vote, v.source,
@@ -42,7 +43,21 @@ _CORRECTIONS = """
 
 
 PRIVATE, PLACES = ("ann", "bob"), ("ann", "bob", "group")
-places, chooser = st.sampled_from(PLACES), st.randoms(use_true_random=False)
+places, chooser = st.sampled_from(PLACES), st.randoms(use_true_random=True)
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """One vote: by a button or a reaction, in a group also by somebody whose vote does not count."""
+
+    by: str
+    value: int
+    voter: str
+
+
+ballots = st.builds(
+    Ballot, st.sampled_from(["button", "reaction"]), st.sampled_from([1, -1, 0]), st.sampled_from(PRIVATE)
+)
 
 
 class Chatting(RuleBasedStateMachine):
@@ -50,9 +65,9 @@ class Chatting(RuleBasedStateMachine):
 
     world: ClassVar[World]
 
-    @initialize()
-    def arrive(self) -> None:
-        self.words = 0
+    @initialize(repeating=chooser)
+    def arrive(self, repeating: random.Random) -> None:
+        self.words, self.repeating = 0, repeating
         self.world.do(self._arrive)
         for name in PRIVATE:
             self.world.do(self.people[name].start)
@@ -97,27 +112,24 @@ class Chatting(RuleBasedStateMachine):
         asker = self.people[talk.last.asker]
         self.world.do(lambda: asker.edit(message, words if talk.private else f"@mentee_test_bot {words}"))
 
-    @rule(where=places, choose=chooser, voter=st.sampled_from(PRIVATE), which=st.sampled_from("👍👎"))
-    def press(self, where: str, choose: random.Random, voter: str, which: str) -> None:
-        found = self._reply(where, choose)
-        if not found:
-            return
-        reply, shown = found
-        voter = voter if where == "group" else where
-        button = next(button for button in shown.buttons if button.text.startswith(which))
-        value = {"u": 1, "d": -1, "0": 0}[button.data[-1]]
-        self.talks[where].vote(reply, voter, value, "button")
-        self.world.do(lambda: self.people[voter].press(shown, button))
+    @rule(where=places, choose=chooser, ballots=st.lists(ballots, min_size=1, max_size=4))
+    def vote(self, where: str, choose: random.Random, ballots: list[Ballot]) -> None:
+        """Somebody votes on one of the newest replies and changes their mind, without waiting for anything."""
+        talk = self.talks[where]
+        reply, shown = choose.choice(list(zip(talk.replies, self._shown(where), strict=True))[-2:])
+        row = shown.buttons[0].data.split(":")[1]
 
-    @rule(where=places, choose=chooser, voter=st.sampled_from(PRIVATE), symbol=st.sampled_from(["👍", "👎", "❤", ""]))
-    def react(self, where: str, choose: random.Random, voter: str, symbol: str) -> None:
-        found = self._reply(where, choose)
-        if not found:
-            return
-        reply, shown = found
-        voter = voter if where == "group" else where
-        self.talks[where].react(reply, voter, {"👍": 1, "👎": -1}.get(symbol, 0))
-        self.world.do(lambda: self.people[voter].react(shown, *symbol))
+        def cast() -> None:
+            for ballot in ballots:
+                voter = ballot.voter if where == "group" else where
+                if ballot.by == "button":
+                    talk.vote(reply, voter, ballot.value, "button")
+                    self.people[voter].press_data(shown, f"v:{row}:{ {1: 'u', -1: 'd', 0: '0'}[ballot.value] }")
+                else:
+                    talk.react(reply, voter, ballot.value)
+                    self.people[voter].react(shown, *{1: "👍", -1: "👎", 0: choose.choice(["", "❤"])}[ballot.value])
+
+        self.world.do(cast)
 
     @rule(where=st.sampled_from(PRIVATE), thumb=st.sampled_from([("👍", 1), ("👎", -1)]))
     def vote_in_words(self, where: str, thumb: tuple[str, int]) -> None:
@@ -127,22 +139,16 @@ class Chatting(RuleBasedStateMachine):
         talk.vote(talk.last, where, thumb[1], "words")
         self.world.do(lambda: self.people[where].say(thumb[0]))
 
-    @rule(where=places, asker=st.sampled_from(PRIVATE))
-    def retry(self, where: str, asker: str) -> None:
-        last = self.talks[where].last
-        if last and not last.kept:
+    @rule(where=places, asker=st.sampled_from(PRIVATE), command=st.sampled_from(["/retry", "/new", "/stop"]))
+    def command(self, where: str, asker: str, command: str) -> None:
+        talk, asker = self.talks[where], asker if where == "group" else where
+        if command == "/retry" and talk.last and not talk.last.kept:
             return  # of a conversation that is over the words go within a minute: either answer is right
-        self.talks[where].retry(asker if where == "group" else where)
-        self._command(where, asker, "/retry")
-
-    @rule(where=places, asker=st.sampled_from(PRIVATE))
-    def new(self, where: str, asker: str) -> None:
-        self.talks[where].new()
-        self._command(where, asker, "/new")
-
-    @rule(where=places, asker=st.sampled_from(PRIVATE))
-    def stop_nothing(self, where: str, asker: str) -> None:
-        self._command(where, asker, "/stop")
+        if command == "/retry":
+            talk.retry(asker)
+        if command == "/new":
+            talk.new()
+        self._command(where, asker, command)
 
     @rule(where=places, asker=st.sampled_from(PRIVATE))
     def stop_a_reply(self, where: str, asker: str) -> None:
@@ -156,21 +162,6 @@ class Chatting(RuleBasedStateMachine):
         self.world.run(self.world.until_generating(self.chats[where]))
         self._command(where, asker, "/stop")
 
-    @rule(choose=chooser, anew=st.booleans(), times=st.integers(1, 3))
-    def deliver_again(self, choose: random.Random, anew: bool, times: int) -> None:
-        """Any earlier update comes once more, as it was or wrapped anew around the same message or press."""
-        update = choose.choice(self._mine())
-        wrapped = {name: value for name, value in update.body.items() if name != "update_id"}
-
-        def again() -> None:
-            for _ in range(times):
-                if anew and not wrapped.keys() & {"message_reaction", "my_chat_member"}:
-                    self.world.server.emit(wrapped, update.queue)
-                else:
-                    self.world.server.deliver_again(update)
-
-        self.world.do(again)
-
     @rule(where=places, choose=chooser)
     def say_while_it_restarts(self, where: str, choose: random.Random) -> None:
         self.world.run(self.world.stop())
@@ -183,6 +174,7 @@ class Chatting(RuleBasedStateMachine):
     def it_is_as_the_reference_says(self) -> None:
         if not hasattr(self, "talks"):
             return
+        self.world.do(self._repeat)
         self.world.run(self.world.settle())
         gateway = self.world.gateway
         assert gateway
@@ -220,21 +212,24 @@ class Chatting(RuleBasedStateMachine):
         person = self.people[asker if where == "group" else where]
         self.world.do(lambda: person.say(command, self.chats[where]))
 
+    def _repeat(self) -> None:
+        """Any earlier update comes once more, as it was or wrapped anew around the same message or press."""
+        server, update = self.world.server, self.repeating.choice(self._mine())
+        wrapped = {name: value for name, value in update.body.items() if name != "update_id"}
+        if self.repeating.random() < 0.5 and not wrapped.keys() & {"message_reaction", "my_chat_member"}:
+            server.emit(wrapped, update.queue)
+        else:
+            server.deliver_again(update)
+
     def _shown(self, where: str) -> list[Message]:
         """The replies that a chat shows; everything else that the bot writes there are its notices."""
         return [m for m in self.chats[where].from_bot if m.text.startswith("You said: ") or m.text == STOPPED]
 
-    def _reply(self, where: str, choose: random.Random) -> tuple[Reply, Message] | None:
-        talk = self.talks[where]
-        if not talk.replies:
-            return None
-        # Of the newest few, so that one reply meets with several votes.
-        return choose.choice(list(zip(talk.replies, self._shown(where), strict=True))[-2:])
-
     def _mine(self) -> list[Update]:
         numbers = {chat.chat_id for chat in self.chats.values()}
-        sent = self.world.server.world.queue.sent[self.seen_before :]
-        return [update for update in sent if _chat_of(update.body) in numbers]
+        queue = self.world.server.world.queue
+        all_of_them = [*queue.sent[self.seen_before :], *queue.pending]
+        return [update for update in all_of_them if _chat_of(update.body) in numbers]
 
 
 def _chat_of(body: dict[str, Any]) -> int:
