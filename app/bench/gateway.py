@@ -224,7 +224,7 @@ class GatewayBench:
 
     def _cpu(self, running: Gateway) -> float:
         """Return the seconds of processors that a gateway and the database server have used."""
-        server = psutil.Process(self._databases.pid)
+        server = psutil.Process(self._databases.server.pid)
         ended = server.cpu_times()
         backends = [server, *server.children()]
         own = psutil.Process(running.process.pid).cpu_times()

@@ -6,6 +6,7 @@ Every process is started, watched and stopped by its own handle; nothing else on
 import asyncio
 import os
 import secrets
+import signal
 import sys
 import tempfile
 import time
@@ -99,14 +100,54 @@ async def ready(url: str) -> None:
         await asyncio.sleep(LOOK_S)
 
 
+class Server:
+    """An embedded part that can be killed and started again."""
+
+    def __init__(self, part: Part, home: Home) -> None:
+        self._part = part
+        self._home = home
+        self._child: Child | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process. Raises `DemoError` while there is none."""
+        if self._child is None:
+            raise DemoError(f"{self._part.name} does not run")
+        return self._child.pid
+
+    async def start(self) -> None:
+        """Start it and wait until it answers. Raises `DemoError` where it never does."""
+        await asyncio.to_thread(self._part.prepare)
+        self._child = child = await Child.start(self._part, self._home)
+        deadline = time.monotonic() + self._part.start_timeout_s
+        while not await self._part.ready():
+            if child.returncode is not None or time.monotonic() > deadline:
+                raise DemoError(f"{self._part.name} did not come up")
+            await asyncio.sleep(LOOK_S)
+
+    async def crash(self) -> None:
+        """End it at once, whatever it does; what was committed is found again at the next start."""
+        os.kill(self.pid, signal.SIGQUIT)
+        await self._ended()
+
+    async def stop(self) -> None:
+        """End it in order."""
+        if self._child:
+            await self._child.stop()
+
+    async def _ended(self) -> None:
+        if self._child:
+            await self._child.wait()
+
+
 @dataclass(frozen=True, slots=True)
 class Databases:
-    """An embedded PostgreSQL and Valkey of one bench: their addresses, and the process of PostgreSQL."""
+    """An embedded PostgreSQL and Valkey of one bench: their addresses, and PostgreSQL itself."""
 
     home: Path
     database_url: str
     broker_url: str
-    pid: int
+    server: Server
 
 
 @asynccontextmanager
@@ -121,23 +162,14 @@ async def databases() -> AsyncIterator[Databases]:
         home = Home(Path(folder).resolve())
         home.create()
         ports = free_port(), free_port()
-        async with _part(postgres.part(home, ports[0]), home) as server, _part(valkey.part(home, ports[1]), home):
-            yield Databases(home.root, postgres.url(home, ports[0]), valkey.url(home, ports[1]), server.pid)
-
-
-@asynccontextmanager
-async def _part(part: Part, home: Home) -> AsyncIterator[Child]:
-    await asyncio.to_thread(part.prepare)
-    child = await Child.start(part, home)
-    try:
-        deadline = time.monotonic() + part.start_timeout_s
-        while not await part.ready():
-            if child.returncode is not None or time.monotonic() > deadline:
-                raise DemoError(f"{part.name} did not come up")
-            await asyncio.sleep(LOOK_S)
-        yield child
-    finally:
-        await child.stop()
+        server, broker = Server(postgres.part(home, ports[0]), home), Server(valkey.part(home, ports[1]), home)
+        try:
+            await server.start()
+            await broker.start()
+            yield Databases(home.root, postgres.url(home, ports[0]), valkey.url(home, ports[1]), server)
+        finally:
+            await broker.stop()
+            await server.stop()
 
 
 @asynccontextmanager
