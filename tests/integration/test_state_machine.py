@@ -112,7 +112,7 @@ class Chatting(RuleBasedStateMachine):
         asker = self.people[talk.last.asker]
         self.world.do(lambda: asker.edit(message, words if talk.private else f"@mentee_test_bot {words}"))
 
-    @rule(where=places, choose=chooser, ballots=st.lists(ballots, min_size=1, max_size=4))
+    @rule(where=places, choose=chooser, ballots=st.lists(ballots, min_size=2, max_size=6))
     def vote(self, where: str, choose: random.Random, ballots: list[Ballot]) -> None:
         """Somebody votes on one of the newest replies and changes their mind, without waiting for anything."""
         talk = self.talks[where]
