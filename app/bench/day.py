@@ -29,7 +29,8 @@ OPEN = """
     select (select count(*) from inbox where state in ('stored', 'claimed'))
          + (select count(*) from outbox where state in ('due', 'sending'))
 """
-DRAIN_S = 240.0
+DRAIN_S = 420.0
+STILL_S = 130.0
 LOOK_S = 0.5
 MOST_LINES = 5
 BROKEN = "broken"
@@ -87,12 +88,18 @@ class Day:
         return people
 
     async def _drain(self, world: "World") -> float:
-        """Let nothing go wrong any more and wait until nothing is left to do; return the seconds that took."""
-        began = time.monotonic()
+        """Let nothing go wrong any more and wait until nothing is left to do; return the seconds that took.
+
+        Where nothing changes for long it is over too: the checks tell what is left.
+        """
+        began = moved = time.monotonic()
         await world.calm()
-        while world.telegram.world.queue.pending or await asked(world.databases.database_url, OPEN):
-            if time.monotonic() - began > DRAIN_S:
-                break  # the checks tell what is left
+        known = -1
+        while left := len(world.telegram.world.queue.pending) + await asked(world.databases.database_url, OPEN):
+            if left != known:
+                known, moved = left, time.monotonic()
+            if time.monotonic() - moved > STILL_S or time.monotonic() - began > DRAIN_S:
+                break
             await asyncio.sleep(LOOK_S)
         return time.monotonic() - began
 

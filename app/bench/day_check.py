@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs
@@ -15,17 +16,18 @@ from urllib.parse import parse_qs
 import aiohttp
 import asyncpg
 
-from app.bench.day_people import MARK, SAID, Acts, OnTelegram, OnWhatsApp, Somebody, mark
+from app.bench.day_people import MARK, SAID, Acts, OnTelegram, Somebody, mark
 from app.bench.day_world import World
+from app.store.inbox import MAX_ATTEMPTS
 
 SLACK_S = 2.5
 """A part is shown this long before its receipt is stored, at most, while everything works."""
 _MARKS = re.compile(rf"{MARK}\d{{4}}x")
 ACCOUNTED_FOR = frozenset(
-    {"telegram:platform:away", "telegram:menu:refused", "telegram:webhook:refused", "whatsapp:account:unknown",
-     "whatsapp:missed:unlisted"}
+    {"telegram:platform:away", "telegram:menu:refused", "whatsapp:account:unknown", "whatsapp:list:failed", "relay:store:away"}
 )  # fmt: skip
-"""What may be logged as an error while the platform itself is away."""
+"""What may be logged as an error while a platform or the database is away."""
+AFTERWARDS_S = 30.0
 Row = Mapping[str, Any]
 
 _INBOX = (
@@ -69,7 +71,8 @@ class Evidence:
         """Return what the bot wrote to somebody, oldest first."""
         if isinstance(somebody, OnTelegram):
             return [Shown(str(m.message_id), m.date, m.text) for m in somebody.user.chat.from_bot]
-        return [Shown(sent.sid, 0.0, sent.body) for sent in somebody.person.got]
+        sent_at = self.world.twilio.sent_at
+        return [Shown(sent.sid, sent_at.get(sent.sid, 0.0), sent.body) for sent in somebody.person.got]
 
     def turns_of(self, somebody: Somebody) -> list[Row]:
         """Return somebody's turns in their order."""
@@ -120,9 +123,12 @@ def every_update_is_there_once(seen: Evidence) -> Iterator[str]:
 
 
 def every_update_ended(seen: Evidence) -> Iterator[str]:
-    """Nothing waits, nothing was given up."""
+    """Nothing waits. Given up, with a word to its person, is only what so many outages cut off as there are tries."""
     ended = {"done", "refused", "quarantined"}
-    yield from (f"update {r['id']}: {r['state']} {r['error'] or ''}" for r in seen.inbox if r["state"] not in ended)
+    for row in seen.inbox:
+        cut_off = row["error"] == "gave_up" and len(seen.world.trouble.cuts) >= MAX_ATTEMPTS
+        if row["state"] not in ended and not (row["state"] == "dead" and cut_off):
+            yield f"update {row['id']}: {row['state']} {row['error'] or ''}"
 
 
 def every_message_was_answered_or_was_a_correction(seen: Evidence) -> Iterator[str]:
@@ -150,7 +156,7 @@ def every_turn_has_one_final_reply(seen: Evidence) -> Iterator[str]:
             if len(copies) < times:
                 yield f"person {somebody.acts.number}: {times - len(copies)} replies missing"
             spare = len(copies) - times
-            if spare > sum(_excused(seen, somebody, one) for one in copies):
+            if spare > sum(_excused(seen, one) for one in copies):
                 yield f"person {somebody.acts.number}: {spare} replies too many"
 
 
@@ -218,7 +224,7 @@ def every_error_is_accounted_for(seen: Evidence) -> Iterator[str]:
             except ValueError:
                 yield f"{gateway.log.name}: a line of somebody else's"
                 continue
-            if event["level"] in {"error", "critical"} and event["event"] not in ACCOUNTED_FOR:
+            if event["level"] in {"error", "critical"} and not _accounted_for(seen, event):
                 yield f"{event['event']} {event.get('error', '')} {event.get('where', '').rpartition('/')[2]}"
 
 
@@ -262,17 +268,21 @@ def _asks(row: Row) -> bool:
     return bool(_words(row)) and not edited
 
 
-def _excused(seen: Evidence, somebody: Somebody, shown: Shown) -> bool:
+def _accounted_for(seen: Evidence, event: Mapping[str, Any]) -> bool:
+    at = datetime.fromisoformat(event["at"]).timestamp()
+    away = any(since <= at <= until + AFTERWARDS_S for since, until in seen.world.trouble.outages)
+    return away and event["event"] in ACCOUNTED_FOR
+
+
+def _excused(seen: Evidence, shown: Shown) -> bool:
     """Whether the platform's yes to a message may not have become a receipt."""
-    if isinstance(somebody, OnWhatsApp):
-        return False
     trouble = seen.world.trouble
     lost = any(abs(at - shown.at) < SLACK_S for at in trouble.lost)
     return lost or any(since - SLACK_S < shown.at < until + SLACK_S for since, until in trouble.cuts)
 
 
 def _is_spare_copy(seen: Evidence, somebody: Somebody, message: str) -> bool:
-    return any(one.id == message and _excused(seen, somebody, one) for one in seen.shown(somebody))
+    return any(one.id == message and _excused(seen, one) for one in seen.shown(somebody))
 
 
 def acts_of(people: Sequence[Somebody]) -> list[Acts]:

@@ -59,7 +59,9 @@ class Troublemaker:
         for outage in outages:
             await asyncio.sleep(max(0.0, began + outage.at_s - loop.time()))
             self._world.trouble.count(outage.kind)
+            since = time.time()
             await self._kinds[outage.kind](outage.seconds)
+            self._world.trouble.outages.append((since, time.time()))
 
     async def _one_killed(self, seconds: float) -> None:
         await self._killed([self._chance.choice(self._world.gateways)], seconds)

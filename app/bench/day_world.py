@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from aiohttp import web
 
 from app.bench.processes import Databases, Process, databases, end, module, ready, start
 from app.embedded import workers
@@ -24,7 +25,7 @@ from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
 from tests.fakes.telegram.errors import ApiError
 from tests.fakes.telegram.faults import Fault, Faults
-from tests.fakes.twilio import Hook, TwilioServer
+from tests.fakes.twilio import Hook, Person, Sent, TwilioServer
 
 GATEWAYS = 2
 SAID = frozenset({"sendmessage", "editmessagetext"})
@@ -52,6 +53,8 @@ class Trouble:
     """When a platform carried something out whose answer was lost."""
     cuts: list[tuple[float, float]] = field(default_factory=list)
     """From when to when something was away that receipts need: a gateway that was killed, the database."""
+    outages: list[tuple[float, float]] = field(default_factory=list)
+    """From when to when anything was away."""
     counts: dict[str, int] = field(default_factory=dict)
 
     def count(self, what: str) -> None:
@@ -119,13 +122,45 @@ class Balanced(Hook):
         return 0
 
 
-class Reporting(TwilioServer):
-    """Twilio, reporting what became of a share of the messages, each out of order and repeated."""
+class Losing(TelegramServer):
+    """The Bot API server, noting every answer that nobody waited for any more."""
 
+    trouble = Trouble()
+
+    async def _call(self, request: web.Request) -> web.StreamResponse:
+        try:
+            return await super()._call(request)
+        except asyncio.CancelledError:
+            self.trouble.lost.append(time.time())
+            raise
+
+
+class Reporting(TwilioServer):
+    """Twilio, reporting what became of a share of the messages, each out of order and repeated.
+
+    `sent_at` tells when each message was taken, by its sid.
+    """
+
+    trouble = Trouble()
     chance = random.Random(0)  # noqa: S311  # drawn from the day's seed
     reported = 1.0
 
-    def _report_soon(self, sent: Any, person: Any) -> None:  # noqa: ANN401  # as the fake has it
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent_at: dict[str, float] = {}
+
+    async def _message(self, request: web.Request) -> web.StreamResponse:
+        answer = await super()._message(request)
+        if request.transport is None or request.transport.is_closing():
+            self.trouble.lost.append(time.time())
+        return answer
+
+    def _deliver(self, form: dict[str, str], refusal: int | None) -> tuple[Sent, Person]:
+        sent, person = super()._deliver(form, refusal)
+        self.sent_at[sent.sid] = time.time()
+        return sent, person
+
+    def _report_soon(self, sent: Sent, person: Person) -> None:
         if self.chance.random() < self.reported:
             super()._report_soon(sent, person)
 
@@ -196,8 +231,10 @@ async def world(seed: int, rates: Rates, model_name: str) -> AsyncIterator[World
     trouble = Trouble()
     async with AsyncExitStack() as stack:
         faults = RandomFaults(random.Random(f"faults {seed}"), rates, trouble)  # noqa: S311  # drawn from the day's seed
-        telegram = await stack.enter_async_context(TelegramServer(faults=faults))
+        telegram = await stack.enter_async_context(Losing(faults=faults))
+        telegram.trouble = trouble
         twilio = await stack.enter_async_context(Reporting())
+        twilio.trouble = trouble
         twilio.chance, twilio.reported = random.Random(f"reports {seed}"), rates.reported  # noqa: S311  # the same
         model = await stack.enter_async_context(ModelServer(name=model_name))
         given = await stack.enter_async_context(databases())

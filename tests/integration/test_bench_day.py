@@ -145,7 +145,8 @@ BREACHES: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
     "failed": (lambda s: replace(s, outbox=changed(s.outbox, 0, state="failed")), "every_part_was_sent_or_has_a_reason"),
     "word logged": (logged('{"level": "info", "event": "canary0001x 1"}'), "logs_and_figures_hold_no_words"),
     "word counted": (lambda s: replace(s, metrics=['x{name="Person 1"} 1']), "logs_and_figures_hold_no_words"),
-    "error": (logged('{"level": "error", "event": "inbox:work:failed"}'), "every_error_is_accounted_for"),
+    "error": (logged('{"level": "error", "event": "inbox:work:failed", "at": "2026-01-31T00:00:00+00:00"}'), "every_error_is_accounted_for"),
+    "error without a cause": (logged('{"level": "error", "event": "relay:store:away", "at": "2026-01-31T00:00:00+00:00"}'), "every_error_is_accounted_for"),
     "foreign line": (logged("Traceback (most recent call last):"), "every_error_is_accounted_for"),
 }  # fmt: skip
 
