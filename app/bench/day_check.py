@@ -99,9 +99,10 @@ async def gather(world: World, people: Sequence[Somebody]) -> Evidence:
 def _with_words(turns: Sequence[dict[str, Any]], inbox: Sequence[Row]) -> Sequence[Row]:
     """Return the turns with the words that each answers: its update's own, else (asked again) those of the turn before.
 
-    The column itself is emptied when a conversation ends that nobody allowed to remember.
+    The column itself is emptied when a conversation ends that nobody allowed to remember. A thumb that was swiped onto a
+    second copy, which nobody knows, is a message on WhatsApp.
     """
-    said = {row["id"]: _words(row) for row in inbox}
+    said = {row["id"]: _words(row) or (row["channel"] == "whatsapp" and _text(row)) for row in inbox}
     before: dict[str, str] = {}
     for turn in turns:
         before[turn["chat"]] = turn["words"] = said.get(turn["inbox_id"]) or before.get(turn["chat"], "")
@@ -251,14 +252,18 @@ def _names(row: Row) -> str:
     return f"{row['channel']} {form.get('MessageSid')} {form.get('MessageStatus') or form.get('SmsStatus')}"
 
 
+def _text(row: Row) -> str:
+    """Return the text that an update brings."""
+    body = bytes(row["body"] or b"")
+    if row["channel"] != "telegram":
+        return parse_qs(body.decode()).get("Body", [""])[0]
+    update = json.loads(body)
+    return str((update.get("message") or update.get("edited_message") or {}).get("text", ""))
+
+
 def _words(row: Row) -> str:
     """Return the words of somebody's own that an update brings, empty where it brings none."""
-    body = bytes(row["body"] or b"")
-    if row["channel"] == "telegram":
-        update = json.loads(body)
-        text = str((update.get("message") or update.get("edited_message") or {}).get("text", ""))
-    else:
-        text = parse_qs(body.decode()).get("Body", [""])[0]
+    text = _text(row)
     return text if MARK in text else ""
 
 
