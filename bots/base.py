@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from app.domain.event import ChatAddress
+from app.domain.media import Attachment
 from app.domain.outgoing import Content
-from app.errors import DeliveryError
+from app.errors import AttachmentGoneError, DeliveryError
 
 _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?=\s|$)")
 
@@ -63,6 +64,10 @@ class AnsweringChannel:
 
     async def typing(self, chat: ChatAddress) -> None:
         """Show nothing."""
+
+    async def fetch(self, attachment: Attachment) -> bytes:  # noqa: ARG002 - nothing comes along with words
+        """Raise `AttachmentGoneError`."""
+        raise AttachmentGoneError
 
     async def answer_press(self, press_id: str, note: str) -> None:
         """Do nothing."""

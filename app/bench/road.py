@@ -5,7 +5,7 @@ Each measurement stands alone: where one fails, the others are still made and th
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from app.bench.figures import Figure, Wanted, median, quantile, ratio
 from app.bench.show import Show
 from app.bench.streaming import Page, Straight, Timed, opened
 from app.bench.training import training
+from app.bench.tried import tried
 from app.bench.webhook import measure
 from app.demo.cells import Cells, first_unmet
 from app.demo.generate import Plot
@@ -27,7 +28,6 @@ from app.domain.messages import text as say
 from app.domain.press import long_id
 from app.domain.profiles import profile
 from app.embedded.parts import Home
-from app.errors import MenteeError
 
 REPLY_TOKENS = 64
 PAIRS = 20
@@ -70,25 +70,15 @@ class RoadBench:
         )
         pages = [await opened(self._place.url) for _ in range(CROWD)]
         try:
-            found = await self._tried((TTFT_ONE,), lambda: self._one_at_a_time(pages[0], straight))
-            found += await self._tried((TTFT_MANY, SPEED), lambda: self._crowd(pages, straight))
-            found += await self._tried((TRAINING,), lambda: self._while_training(pages[0]))
+            found = await tried(self._show, (TTFT_ONE,), lambda: self._one_at_a_time(pages[0], straight))
+            found += await tried(self._show, (TTFT_MANY, SPEED), lambda: self._crowd(pages, straight))
+            found += await tried(self._show, (TRAINING,), lambda: self._while_training(pages[0]))
         finally:
             await asyncio.gather(straight.close(), *(page.close() for page in pages))
-        found += await self._tried((MEMORY,), self._memory)
-        found += await self._tried((RESIDENT, TORCH), self._gateway)
-        found += await self._tried((ACK_HALF, ACK_WORST), self._webhook)
+        found += await tried(self._show, (MEMORY,), self._memory)
+        found += await tried(self._show, (RESIDENT, TORCH), self._gateway)
+        found += await tried(self._show, (ACK_HALF, ACK_WORST), self._webhook)
         return found
-
-    async def _tried(self, wanted: Sequence[Wanted], measured: Callable[[], Awaitable[list[Figure]]]) -> list[Figure]:
-        try:
-            figures = await measured()
-        except (MenteeError, OSError, TimeoutError, psutil.Error) as error:
-            reason = f"{type(error).__name__}: {error}"
-            figures = [one.figure(None, 0, {"error": reason}) for one in wanted]
-        for figure in figures:
-            self._show.figure(figure)
-        return figures
 
     async def _one_at_a_time(self, page: Page, straight: Straight) -> list[Figure]:
         await page.ask_anew(next(self._questions))

@@ -34,7 +34,7 @@ from app.errors import (
 )
 from app.failpoints import reach
 from app.ports import Channel, Model, Sampling
-from app.services import asking
+from app.services import asking, live
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.looking import looked_at
@@ -190,14 +190,15 @@ class Converse:
         unwanted = known is not None and bool(await turns.stop_requested(tx, [known.id]))
         shown = bool(request.channel.capabilities.live_edit_s)
         if shown and not (known and await outbox.last_part(tx, turn.id)):
-            await outbox.put_part(tx, request.chat.id, turn.id, 0, Content(say(request.language, "thinking")))
+            thinking = Content(say(request.language, "thinking"))
+            await outbox.put_part(tx, request.chat.id, turn.id, 0, thinking, due_in_s=live.QUIET_S)
         return Begun(request, turn, plan, work, shown, asking, unwanted)
 
     async def go_on(self, begun: Begun) -> None:
         """Answer a turn that was begun, to its end; the update ends in the same commit as the reply."""
         request, turn, plan, work = begun.request, begun.turn, begun.plan, begun.work
         if begun.shown:
-            self._due.set()
+            asyncio.get_running_loop().call_later(live.QUIET_S, self._due.set)
         self._streams.publish(request.chat.id, Item(turn.id))
         view = LiveView(request.channel, request.chat.address, lambda: self._placeholder(turn.id))
         try:

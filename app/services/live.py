@@ -14,6 +14,8 @@ from app.ports import Channel
 from app.services.replies import worded
 
 TYPING_S = 4.5
+# What comes within this is shown at once and whole: who reads it could not see that it was being written.
+QUIET_S = 0.3
 EDIT_TIMEOUT_S = 10.0
 PATIENCE_S = 5.0
 
@@ -65,6 +67,9 @@ class LiveView:
             self._shown = text.strip()
 
     async def _typing(self) -> None:
+        # Where a reply is not shown as it is written, this is all that tells of it.
+        if self._channel.capabilities.live_edit_s and await self._wait(QUIET_S):
+            return
         await self._channel.typing(self._chat)
         while not await self._wait(TYPING_S):
             await self._channel.typing(self._chat)

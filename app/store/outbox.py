@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import Integer, bindparam, case, func, select, text, update
+from sqlalchemy import Float, Integer, bindparam, case, func, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
 
 from app.domain.delivery import earlier
@@ -57,9 +57,15 @@ async def put(tx: Tx, chat_id: UUID, content: Content, *, kind: str = "notice") 
     return int(await tx.scalar(made.returning(outbox.c.id)) or 0)
 
 
-async def put_part(tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Content) -> None:
-    """Say what part `part` of a turn's reply should show; a changed content is sent as an edit of the same message."""
-    await tx.execute(_PUT_PART, {"chat_id": chat_id, "turn_id": turn_id, "part": part, "content": content.document()})
+async def put_part(
+    tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Content, *, due_in_s: float | None = None
+) -> None:
+    """Say what part `part` of a turn's reply should show; a changed content is sent as an edit of the same message.
+
+    With `due_in_s` a part of which nothing is shown yet is not sent before that, unless its content changes meanwhile.
+    """
+    row = {"chat_id": chat_id, "turn_id": turn_id, "part": part, "content": content.document(), "wait": due_in_s}
+    await tx.execute(_PUT_PART, row)
 
 
 def _changed(content: object) -> dict[str, object]:
@@ -75,7 +81,15 @@ def _changed(content: object) -> dict[str, object]:
 
 
 def _part_put() -> Insert:
-    made = insert(outbox).values(kind="reply")
+    # Null without a wait: due at once.
+    made = insert(outbox).values(
+        kind="reply",
+        chat_id=bindparam("chat_id"),
+        turn_id=bindparam("turn_id"),
+        part=bindparam("part"),
+        content=bindparam("content"),
+        due_at=after(bindparam("wait", type_=Float)),
+    )
     return made.on_conflict_do_update(index_elements=["turn_id", "part"], set_=_changed(made.excluded.content))
 
 

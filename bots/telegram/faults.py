@@ -14,10 +14,10 @@ token refused         TokenRefusedError, a retry       the same: nothing is lost
 from datetime import timedelta
 from typing import Literal
 
-import httpx
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, NetworkError, RetryAfter, TelegramError
 
 from app.errors import ChatMovedError, DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError
+from bots.telegram.http import UNSENT
 
 Action = Literal["send", "edit"]
 _GONE = ("chat not found", "user is deactivated", "peer_id_invalid", "bot was kicked", "user not found")
@@ -79,7 +79,6 @@ def _says(error: BadRequest, phrases: tuple[str, ...]) -> bool:
 
 def _network(error: NetworkError, action: Action) -> DeliveryError:
     """Tell a request that never left from one whose answer was lost."""
-    unsent = isinstance(error.__cause__, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
-    if unsent or action == "edit":
+    if isinstance(error.__cause__, UNSENT) or action == "edit":
         return DeliveryRetryError("Telegram cannot be reached", _RETRY_NETWORK_S)
     return DeliveryUncertainError()

@@ -6,10 +6,9 @@ and its answers would be held whole, however large; what is declared is not beli
 
 import asyncio
 
-import httpx
+import aiohttp
 from telegram import Bot
 from telegram.error import BadRequest, Forbidden, InvalidToken, TelegramError
-from telegram.request import HTTPXRequest
 
 from app.domain.media import Attachment
 from app.errors import (
@@ -19,22 +18,24 @@ from app.errors import (
     AttachmentRefusedError,
     AttachmentTooBigError,
 )
+from bots.telegram.http import AiohttpRequest
 
 FETCH_S = 20.0
+PIECE = 64 * 1024
 _OK = 200
 _GONE = frozenset({400, 404, 410})
 _REFUSED = frozenset({401, 403})
 
 
-class CappedRequest(HTTPXRequest):
-    """The library's connections, and a way to read an answer up to a limit through them."""
+class CappedRequest(AiohttpRequest):
+    """The connections to the Bot API, and a way to read an answer up to a limit through them."""
 
     async def read(self, url: str, most: int) -> bytes:
-        """Return the body at `url`. Raises the `AttachmentError` family and httpx's errors."""
+        """Return the body at `url`. Raises the `AttachmentError` family, `NetworkError` and aiohttp's errors."""
         body = bytearray()
-        async with self._client.stream("GET", url, headers={"User-Agent": self.USER_AGENT}) as answer:
-            _check(answer.status_code)
-            async for piece in answer.aiter_bytes():
+        async with self.session.get(url, allow_redirects=False) as answer:
+            _check(answer.status)
+            async for piece in answer.content.iter_chunked(PIECE):
                 body += piece
                 if len(body) > most:
                     raise AttachmentTooBigError
@@ -62,7 +63,7 @@ async def fetch(bot: Bot, request: CappedRequest, attachment: Attachment) -> byt
             return await request.read(path, attachment.most)
     except TelegramError as error:
         raise _meaning(error) from error
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+    except (aiohttp.ClientError, TimeoutError) as error:
         # Without its words: they can hold the address, and that holds the token.
         raise AttachmentAwayError from error
 

@@ -31,13 +31,12 @@ _CAPABILITIES = Capabilities(reactions=True, typing=True, files=True, attachment
 _NOTE_CHARS = 200
 _AWAY_S = 2.0
 _REMEMBERED = 2048
+_CONNECTIONS = 64
 
 
 def build_bot(token: str, base_url: str = "https://api.telegram.org/bot") -> Bot:
     """Return a client of the Bot API; `TelegramChannel.start` opens it."""
-    request = CappedRequest(
-        connection_pool_size=64, connect_timeout=5.0, read_timeout=20.0, write_timeout=20.0, pool_timeout=10.0
-    )
+    request = CappedRequest(_CONNECTIONS)
     return Bot(token, base_url=base_url, base_file_url=file_address(base_url), request=request)
 
 

@@ -36,7 +36,7 @@ async def visitor(running: Road) -> AsyncIterator[Visitor]:
 
 @pytest.fixture
 def brisk() -> Iterator[None]:
-    """Telegram's pace, ten times as fast."""
+    """Telegram's pace, ten times as fast, and no quiet moment before a reply shows that it is being written."""
     with brisk_pace():
         yield
 

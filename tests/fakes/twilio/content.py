@@ -124,7 +124,7 @@ class Contents:
         if sid not in self.known:
             raise ApiError(21655)
         content = self.known[sid]
-        values = content.variables | _variables(given)
+        values = {**content.variables, **_variables(given)}
         if len(content.buttons) > MAX_UNAPPROVED and not content.approved:
             raise ApiError(63013)
         shape = content.types.get("twilio/quick-reply") or content.types["twilio/text"]

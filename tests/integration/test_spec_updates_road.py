@@ -1,0 +1,54 @@
+"""Whatever the Bot API's specification allows goes the whole road to an end, and nobody else waits for it."""
+
+import asyncio
+from itertools import count
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.model import ModelServer
+from tests.fakes.telegram import TelegramServer
+from tests.support.bot_api import specification, updates
+from tests.support.scale import SCALE
+from tests.support.telegram_world import World, without_pace
+
+EXAMPLES, TOGETHER = 15, 12
+FIRST_ID = 900_000_001
+ENDS = {"done", "refused", "quarantined"}
+
+
+@pytest.mark.timeout(120 * SCALE)
+async def test_every_update_that_the_specification_allows_comes_to_an_end(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = specification()
+    world = World(asyncio.get_running_loop(), telegram_server, model, database_url)
+    numbers = count(FIRST_ID)
+    ann = telegram_server.user("Ann")
+
+    @settings(
+        max_examples=EXAMPLES * SCALE,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    )
+    @given(st.lists(updates(spec), min_size=1, max_size=TOGETHER))
+    def together(found: list[dict[str, object]]) -> None:
+        def happen() -> None:
+            for update in found:
+                telegram_server.emit(update | {"update_id": next(numbers)})
+            ann.say(f"still there after {next(numbers)}?")
+
+        world.do(happen)
+        world.run(world.settle())
+        assert world.gateway
+        rows = world.run(world.gateway.rows("select state, error, count(*) as n from inbox group by 1, 2"))
+        assert {row["state"] for row in rows} <= ENDS, rows
+        assert ann.chat.from_bot[-1].text.startswith("You said: still there"), ann.chat.from_bot[-1].text
+
+    with without_pace(monkeypatch):
+        await world.start()
+        try:
+            await asyncio.to_thread(together)
+        finally:
+            await world.stop()
