@@ -12,7 +12,9 @@ from app.domain.messages import Language
 from app.domain.messages import text as say
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import Group, Message, User
+from tests.fakes.transcriber import Transcriber
 from tests.fakes.twilio import Person, Sent
+from tests.support.media import PICTURE
 from tests.support.road import Road
 from tests.support.whatsapp import count, settled
 
@@ -22,11 +24,11 @@ SOME_WORDS_S = 0.6
 # A kind by its name in the dialogue's catalogue -> the field that a Message has for it, and Twilio's MessageType.
 _TELEGRAM = {
     "audio": "audio", "contact": "contact", "document": "document", "other": "dice", "place": "location", "poll": "poll",
-    "sticker": "sticker", "video": "video_note", "voice": "voice",
+    "sticker": "sticker", "video": "video_note",
 }  # fmt: skip
 _WHATSAPP = {
     "audio": "audio", "contact": "contacts", "document": "document", "other": "order", "place": "location", "poll": "poll",
-    "sticker": "sticker", "video": "video", "voice": "voice",
+    "sticker": "sticker", "video": "video",
 }  # fmt: skip
 _SIGNS = {"photo": "🖼", "voice": "🎤", "document": "📎"}
 
@@ -52,6 +54,7 @@ class Phone(ABC):
     road: Road
     model: ModelServer
     language: Language
+    ears: Transcriber
     bubbles: list[Bubble] = field(default_factory=list)
 
     platform = ""
@@ -104,8 +107,12 @@ class Phone(ABC):
         """Rate the newest reply, in the way of the platform."""
 
     @abstractmethod
-    async def picture(self, caption: str = "") -> None:
+    async def picture(self, caption: str = "", data: bytes = PICTURE) -> None:
         """Send a picture."""
+
+    @abstractmethod
+    async def voice(self) -> None:
+        """Send a voice note."""
 
     @abstractmethod
     async def attachment(self, kind: str) -> None:
@@ -139,17 +146,32 @@ class TelegramPhone(Phone):
         before = await self._heard()
         await self._pressed(self._last_reply(), sign, before)
 
-    async def picture(self, caption: str = "") -> None:
+    async def picture(self, caption: str = "", data: bytes = PICTURE) -> None:
         before = await self._heard()
-        self.user.send_photo(caption)
+        self.user.send_photo(caption, data=data)
+        await self.rest(beyond=before)
+
+    async def album(self, number: int) -> None:
+        """Send several pictures at once."""
+        before = await self._heard()
+        for _ in range(number):
+            self.user.send_photo(album="7")
+        await self.rest(beyond=before + number - 1)
+
+    async def file(self, data: bytes, mime_type: str, caption: str) -> None:
+        """Send a file."""
+        before = await self._heard()
+        self.user.send_file(data, mime_type, "file", caption)
+        await self.rest(beyond=before)
+
+    async def voice(self) -> None:
+        before = await self._heard()
+        self.user.send_voice()
         await self.rest(beyond=before)
 
     async def attachment(self, kind: str) -> None:
         before = await self._heard()
-        if kind == "voice":
-            self.user.send_voice()
-        else:
-            self.user.send(extra={_TELEGRAM[kind]: {}})
+        self.user.send(extra={_TELEGRAM[kind]: {}})
         await self.rest(beyond=before)
 
     async def say_in_group(self, english: str, korean: str) -> None:
@@ -215,10 +237,16 @@ class WhatsAppPhone(Phone):
     async def thumb(self, sign: str) -> None:
         await self.command(sign)
 
-    async def picture(self, caption: str = "") -> None:
+    async def picture(self, caption: str = "", data: bytes = PICTURE) -> None:
         before = await self._heard()
         self.bubbles.append(Bubble(mine=True, text=caption, sign="🖼"))
-        await self.person.send_picture(caption)
+        await self.person.send_picture(caption, data)
+        await self.rest(beyond=before)
+
+    async def voice(self) -> None:
+        before = await self._heard()
+        self.bubbles.append(Bubble(mine=True, text="", sign="🎤"))
+        await self.person.send_voice()
         await self.rest(beyond=before)
 
     async def attachment(self, kind: str) -> None:

@@ -15,6 +15,7 @@ from app.store.tables.learning import releases
 from tests.dialogues.phones import Phone, TelegramPhone, WhatsAppPhone
 from tests.fakes.model import Call, Reply, faults
 from tests.fakes.model.replies import EMPTY, LENGTH_CUT
+from tests.support.media import PICTURE
 from tests.support.releases import live_release
 
 Play = Callable[[Phone], Awaitable[None]]
@@ -29,12 +30,15 @@ _WISHES = ("one sentence", "한 문장")
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A dialogue; `settings` are those of its gateway, `on` the platforms where it can happen."""
+    """A dialogue; `settings` are those of its gateway, `on` the platforms where it can happen, `hears`: voices are
+    written down.
+    """
 
     name: str
     play: Play
     settings: Mapping[str, object] = field(default_factory=dict)
     on: tuple[str, ...] = ("Telegram", "WhatsApp")
+    hears: bool = False
 
 
 def baker(call: Call) -> Reply | str:
@@ -43,8 +47,8 @@ def baker(call: Call) -> Reply | str:
         return EMPTY
     if call.last_user in {"Tell me everything", "전부 알려 주세요"}:
         return LENGTH_CUT
-    korean = any("가" <= sign <= "힣" for sign in call.last_user)
     told = "\n".join(str(message.get("content")) for message in call.messages)
+    korean = any("가" <= sign <= "힣" for sign in call.last_user or told)
     short = any(wish in told for wish in _WISHES)
     return _LONG[korean] + ("" if short else _MORE[korean])
 
@@ -230,10 +234,41 @@ async def the_model_fails(phone: Phone) -> None:
 async def not_words(phone: Phone) -> None:
     await phone.picture()
     await phone.picture(phone.either("What bread is this?", "이건 무슨 빵이에요?"))
-    for kind in ("voice", "audio", "video", "sticker", "document", "place", "contact", "poll", "other"):
+    await phone.voice()
+    for kind in ("audio", "video", "sticker", "document", "place", "contact", "poll", "other"):
         await phone.attachment(kind)
     if isinstance(phone, WhatsAppPhone):
         await phone.say("\u200b", "\u200b")
+
+
+async def pictures(phone: Phone) -> None:
+    await phone.picture(phone.either("What bread is this?", "이건 무슨 빵이에요?"))
+    for damaged in (b"MZ" + bytes(2000), b"", PICTURE + bytes(5_000_000)):
+        await phone.picture(data=damaged)
+    await phone.attachment("sticker")
+    if isinstance(phone, TelegramPhone):
+        await phone.album(6)
+        await phone.file(b"%PDF-1.7", "application/pdf", phone.either("Read this", "읽어 주세요"))
+
+
+async def voices(phone: Phone) -> None:
+    phone.ears.words = phone.either("How do I make a baguette?", "바게트는 어떻게 만들어요?")
+    await phone.voice()
+    await phone.say("Always end with a proverb", "항상 속담으로 마무리해 주세요", to_last=True)
+    await phone.press("button_allow")
+    await phone.voice()
+    phone.ears.words = " "
+    await phone.voice()
+    phone.ears.status = 500
+    await phone.voice()
+    await phone.command("/privacy")
+    phone.ears.status = 200
+
+
+async def asked_how_it_was(phone: Phone) -> None:
+    for _ in range(3):
+        await ask(phone)
+    await phone.command("👍")
 
 
 async def too_long(phone: Phone) -> None:
@@ -330,6 +365,9 @@ SCENES = (
     Scene("Again, and stop", again_and_stop),
     Scene("The model fails", the_model_fails),
     Scene("Not words", not_words),
+    Scene("Pictures", pictures, {"model": "qwen3-vl-4b"}),
+    Scene("Voices", voices, hears=True),
+    Scene("How was it?", asked_how_it_was, {"ask_after_silent_replies": 2}),
     Scene("Too long", too_long, {"max_input_chars": 60}),
     Scene("Export", export),
     Scene("Forget", forget),

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import asyncpg
 
 from app.domain.messages import LANGUAGES, Language
+from app.domain.profiles import DEFAULT_PROFILE, profile
 from tests.dialogues.phones import Bubble, Phone, TelegramPhone, WhatsAppPhone
 from tests.dialogues.scenes import Scene, baker
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
+from tests.fakes.transcriber import Transcriber
 from tests.fakes.twilio import TwilioServer
 from tests.support import whatsapp
 from tests.support.road import Road, road
@@ -40,6 +42,7 @@ class Stage:
     model: ModelServer
     telegram: TelegramServer
     twilio: TwilioServer
+    ears: Transcriber
 
     def phone(self, platform: str, language: Language, number: int) -> Phone:
         """Return a phone that nobody used before."""
@@ -47,32 +50,35 @@ class Stage:
         if platform == "Telegram":
             user = self.telegram.user(name, language_code=language)
             group = self.telegram.group("Bakers", user)
-            return TelegramPhone(self.road, self.model, language, user=user, group=group)
+            return TelegramPhone(self.road, self.model, language, self.ears, user=user, group=group)
         person = self.twilio.person(name, f"{_CODES[language]}{1000 + number}")
-        return WhatsAppPhone(self.road, self.model, language, person=person)
+        return WhatsAppPhone(self.road, self.model, language, self.ears, person=person)
 
 
 @asynccontextmanager
-async def stage(database_url: str, **settings: object) -> AsyncIterator[Stage]:
+async def stage(database_url: str, scene: Scene) -> AsyncIterator[Stage]:
     """Open a gateway with both platforms until the block ends."""
     async with AsyncExitStack() as open_:
-        model = await open_.enter_async_context(ModelServer(name="smollm2-135m"))
+        name = str(scene.settings.get("model", DEFAULT_PROFILE))
+        model = await open_.enter_async_context(ModelServer(name=name, sees=profile(name).sees))
+        ears = await open_.enter_async_context(Transcriber())
         telegram = await open_.enter_async_context(TelegramServer())
         twilio = await open_.enter_async_context(TwilioServer())
         model.reply_with(baker)
         switched_on = {"telegram_bot_token": telegram.token, "telegram_base_url": telegram.base_url}
-        together = switched_on | whatsapp.settings(twilio) | settings
+        heard = {"transcribe_base_url": ears.url, "transcribe_model": "whisper-1"} if scene.hears else {}
+        together = switched_on | whatsapp.settings(twilio) | heard | dict(scene.settings)
         gateway = await open_.enter_async_context(road(database_url, model.url, **together))
         await gateway.store_execute("update bot_identities set contact = :contact", contact=CONTACT)
         whatsapp.connect(twilio, gateway)
         open_.push_async_callback(twilio.hang_up)
-        yield Stage(gateway, model, telegram, twilio)
+        yield Stage(gateway, model, telegram, twilio, ears)
 
 
 async def play(database_url: str, scene: Scene) -> list[Played]:
     """Play a scene on every platform where it can happen, in every language."""
     played: list[Played] = []
-    async with stage(database_url, **scene.settings) as world:
+    async with stage(database_url, scene) as world:
         for platform in scene.on:
             for number, language in enumerate(LANGUAGES):
                 phone = world.phone(platform, language, number)
