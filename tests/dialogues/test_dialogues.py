@@ -20,6 +20,7 @@ ELSEWHERE = {
     "press_failed": "the same",
     "model_not_ready": "needs a model server that starts: tests/integration/test_slow_model.py",
     "default_system_prompt": "is said to the model alone",
+    "reply_later": "needs a channel that only answers: tests/integration/test_answering_channel.py",
 }
 _VALUE = re.compile(r"\\{\w+\\}")
 _HANGUL = re.compile("[가-힣]")
