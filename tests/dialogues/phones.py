@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from app.domain.messages import Language
 from app.domain.messages import text as say
 from tests.fakes.model import ModelServer
-from tests.fakes.telegram import Group, Message, User
+from tests.fakes.telegram import Chat, Message, TelegramServer, User
 from tests.fakes.transcriber import Transcriber
 from tests.fakes.twilio import Person, Sent
 from tests.support.media import PICTURE
@@ -131,7 +131,8 @@ class TelegramPhone(Phone):
     """Telegram's app."""
 
     user: User = field(kw_only=True)
-    group: Group = field(kw_only=True)
+    server: TelegramServer = field(kw_only=True)
+    group: Chat | None = None
     platform = "Telegram"
     _seen: dict[int, Bubble] = field(default_factory=dict)
 
@@ -174,17 +175,23 @@ class TelegramPhone(Phone):
         self.user.send(extra={_TELEGRAM[kind]: {}})
         await self.rest(beyond=before)
 
+    async def open_group(self) -> None:
+        """Make a group with the bot in it."""
+        before = await self._heard()
+        self.group = self.server.group("Bakers", self.user).chat
+        await self.rest(beyond=before)
+
     async def say_in_group(self, english: str, korean: str) -> None:
         """Write a message where others read along, to the bot."""
         before = await self._heard()
         name = self.user.world.bot["username"]
-        self.user.say(f"@{name} {self.either(english, korean)}", self.group.chat)
+        self.user.say(f"@{name} {self.either(english, korean)}", self.group)
         await self.rest(beyond=before)
 
     async def command_in_group(self, words: str) -> None:
         """Send a command where others read along."""
         before = await self._heard()
-        self.user.say(words, self.group.chat)
+        self.user.say(words, self.group)
         await self.rest(beyond=before)
 
     async def menu(self) -> None:
@@ -203,7 +210,7 @@ class TelegramPhone(Phone):
         self.bubbles.append(Bubble(mine=False, text="", note=f"☝ {label}{told}"))
 
     def look(self) -> None:
-        for message in [*self.user.chat.messages, *self.group.chat.messages]:
+        for message in [*self.user.chat.messages, *(self.group.messages if self.group else ())]:
             bubble = _of_telegram(message)
             known = self._seen.get(message.message_id)
             if known is None:

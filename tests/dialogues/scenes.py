@@ -311,6 +311,7 @@ async def a_human_without_contact(phone: Phone) -> None:
 
 async def among_others(phone: Phone) -> None:
     assert isinstance(phone, TelegramPhone)
+    await phone.open_group()
     await phone.say_in_group("How do I make a baguette?", "바게트는 어떻게 만들어요?")
     await phone.command_in_group("/memory")
 

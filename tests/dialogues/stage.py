@@ -49,8 +49,7 @@ class Stage:
         name = _NAMES[language]
         if platform == "Telegram":
             user = self.telegram.user(name, language_code=language)
-            group = self.telegram.group("Bakers", user)
-            return TelegramPhone(self.road, self.model, language, self.ears, user=user, group=group)
+            return TelegramPhone(self.road, self.model, language, self.ears, user=user, server=self.telegram)
         person = self.twilio.person(name, f"{_CODES[language]}{1000 + number}")
         return WhatsAppPhone(self.road, self.model, language, self.ears, person=person)
 
