@@ -14,6 +14,8 @@ from app.bench.day_world import Served, World
 
 LONGEST_S = 140.0
 LONG_S = 60.0
+BREATH_S = 8.0
+"""Between two outages, so that nothing is cut off again and again without a moment in which it could be done."""
 KINDS = ("one_killed", "one_killed", "both_killed", "telegram_away", "model_away", "model_slow", "database_away")
 
 
@@ -38,7 +40,7 @@ def plan(seed: int, count: int, long: int, day_s: float, scale: float) -> list[O
 
 
 class Troublemaker:
-    """Lets the outages of a plan happen, one after the other; one that would overlap begins when the last one is over."""
+    """Lets the outages of a plan happen, one after the other; one that would overlap begins a while after the last one."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -62,6 +64,7 @@ class Troublemaker:
             since = time.time()
             await self._kinds[outage.kind](outage.seconds)
             self._world.trouble.outages.append((since, time.time()))
+            await asyncio.sleep(BREATH_S)
 
     async def _one_killed(self, seconds: float) -> None:
         await self._killed([self._chance.choice(self._world.gateways)], seconds)

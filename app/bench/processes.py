@@ -28,6 +28,7 @@ Process = asyncio.subprocess.Process
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 20.0
 LOOK_S = 0.2
+LONGEST_LINE = 4 * 1024 * 1024
 
 
 @asynccontextmanager
@@ -56,6 +57,7 @@ async def start(*argv: str, env: Mapping[str, str] | None = None, log: Path | No
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=messages,
+            limit=LONGEST_LINE,
         )
 
 
