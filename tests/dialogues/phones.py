@@ -30,7 +30,7 @@ _WHATSAPP = {
     "audio": "audio", "contact": "contacts", "document": "document", "other": "order", "place": "location", "poll": "poll",
     "sticker": "sticker", "video": "video",
 }  # fmt: skip
-_SIGNS = {"photo": "🖼", "voice": "🎤", "document": "📎"}
+_SIGNS = {"photo": "🖼", "voice": "🎤"} | dict.fromkeys(_TELEGRAM.values(), "📎")
 
 
 @dataclass(frozen=True, slots=True)
