@@ -29,5 +29,5 @@ async def test_a_reply_that_takes_its_time_is_announced(
     model.always(faults.Slow(first_token_s=3.0))
     ann.say("hello")
     await telegram_server.wait_for(lambda: any(m.text == "…" for m in ann.chat.from_bot), 10)
-    assert telegram_server.calls_of("sendChatAction")
+    await telegram_server.wait_for(lambda: telegram_server.calls_of("sendChatAction"), 10)
     assert await until(telegram_server, ann, "You said: hello")

@@ -42,6 +42,7 @@ async def test_a_chosen_reason_cannot_be_chosen_again(running: Road, visitor: Vi
     asked = await visitor.offered("What was wrong?", "Just this time")
     await visitor.press(button(asked, "Just this time"), asked["message_id"])
     await visitor.wait(lambda items: _without_buttons("What was wrong?", items))
+    await visitor.told("just this time")
     (chosen,) = await running.rows("select kind, class, classified_by from feedback")
     assert chosen == {"kind": "reason", "class": "one_off", "classified_by": "person"}
 

@@ -15,21 +15,27 @@ from app.embedded.whatsapp_setup import SANDBOX, set_up
 from app.store import Store, people, templates
 from app.store.templates import Made
 from bots.whatsapp.client import open_client
+from bots.whatsapp.settings import WhatsAppSettings
 from bots.whatsapp.setup import check_approvals
 from tests.fakes.twilio import TwilioServer
 from tests.support.whatsapp import PUBLIC
 from tests.support.whatsapp import settings as whatsapp_settings
 
-
-def given(database_url: str, server: TwilioServer, **changed: object) -> Settings:
-    """Return settings with WhatsApp on."""
-    return Settings(_env_file=None, database_url=database_url, **whatsapp_settings(server) | changed)
+Given = tuple[Settings, WhatsAppSettings]
 
 
-async def run(settings: Settings, language: str = "en") -> tuple[int, str]:
+def given(database_url: str, server: TwilioServer, **changed: object) -> Given:
+    """Return settings with WhatsApp on, the house's and its own."""
+    own = whatsapp_settings(server) | changed
+    public = own.pop("public_url")
+    house = Settings(_env_file=None, database_url=database_url, public_url=public)
+    return house, WhatsAppSettings(_env_file=None, **own)
+
+
+async def run(settings: Given, language: str = "en") -> tuple[int, str]:
     """Run the command; return its exit code and what it printed."""
     out = io.StringIO()
-    code = await asyncio.to_thread(set_up, settings, Lines(Texts(language), out))
+    code = await asyncio.to_thread(set_up, *settings, Lines(Texts(language), out))
     return code, out.getvalue()
 
 
@@ -133,7 +139,7 @@ async def test_in_the_sandbox_nothing_is_handed_to_meta(
 
 
 async def test_who_has_not_switched_it_on_is_told_what_to_set() -> None:
-    code, said = await run(Settings(_env_file=None))
+    code, said = await run((Settings(_env_file=None), WhatsAppSettings(_env_file=None)))
     assert code == 1
     for name in ("TWILIO_ACCOUNT_SID", "TWILIO_AUTH_TOKEN", "WHATSAPP_FROM", "WHATSAPP_BUSINESS_PURPOSE", "PUBLIC_URL"):
         assert name in said
