@@ -8,7 +8,7 @@ PYTHON := $(VENV)/bin/python
 PYTEST := $(PYTHON) -m pytest
 CODE := app bots learner migrations tests
 
-.PHONY: help run install install-dev browser test test-fast nightly lint format doctor demo clean
+.PHONY: help run install install-dev browser test test-fast nightly dialogues lint format doctor demo clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-12s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ test-fast: install-dev ## The rules alone: no model, no browser, no database (un
 
 nightly: install-dev browser ## Everything, the long ones included, and twenty times as many generated inputs
 	@MENTEE_TEST_SCALE=20 $(PYTEST) --timeout=3600 tests
+
+dialogues: install-dev ## Draw every dialogue in both languages, as either platform shows it, into build/dialogues.html
+	@mkdir -p build
+	@$(PYTHON) -m tests.dialogues build/dialogues.html
 
 lint: install-dev ## ruff, strict types, layers, migrations = models; prints the house's figures
 	@$(VENV)/bin/ruff check $(wildcard $(CODE))
