@@ -1,8 +1,9 @@
-"""`python -m app.bench.bare ptb|aiohttp SINK TOKEN`: echo bots without anything, to measure a gateway against.
+"""`python -m app.bench.bare ptb|ptb-many|aiohttp SINK TOKEN`: echo bots without anything, to measure a gateway against.
 
 ptb: python-telegram-bot as its documents show a webhook of one's own: the update is queued, acknowledged, and echoed by a
-handler, as many at once as there are. aiohttp: the update is acknowledged and echoed by one request. Neither stores,
-remembers, asks a model, or keeps an order. Prints its address, then serves until it is stopped.
+handler; one after the other, as is its default and keeps the order of every chat. ptb-many: the same, as many at once as
+there are, in whatever order. aiohttp: the update is acknowledged and echoed by one request. None stores, remembers or asks
+a model. Prints its address, then serves until it is stopped.
 """
 
 import asyncio
@@ -21,11 +22,11 @@ from telegram.ext import Application, ApplicationBuilder, ContextTypes, MessageH
 from app.embedded.parts import LOOPBACK
 
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
-AT_ONCE = 256
+AT_ONCE = {"ptb": 1, "ptb-many": 256}
 
 
 @asynccontextmanager
-async def with_ptb(sink: str, token: str) -> AsyncIterator[Handle]:
+async def with_ptb(sink: str, token: str, at_once: int) -> AsyncIterator[Handle]:
     """An application of python-telegram-bot; yields what takes its updates."""
 
     async def echo(update: Update, _: ContextTypes.DEFAULT_TYPE) -> None:
@@ -33,7 +34,7 @@ async def with_ptb(sink: str, token: str) -> AsyncIterator[Handle]:
             await update.message.reply_text(f"You said: {update.message.text}")
 
     application: Application = (  # type: ignore[type-arg]  # six parameters that nobody here reads
-        ApplicationBuilder().token(token).base_url(f"{sink}/bot").updater(None).concurrent_updates(AT_ONCE).build()
+        ApplicationBuilder().token(token).base_url(f"{sink}/bot").updater(None).concurrent_updates(at_once).build()
     )
     application.add_handler(MessageHandler(filters.TEXT, echo))
 
@@ -70,7 +71,8 @@ async def with_aiohttp(sink: str, token: str) -> AsyncIterator[Handle]:
 
 
 async def _serve(kind: str, sink: str, token: str) -> None:
-    async with (with_ptb if kind == "ptb" else with_aiohttp)(sink, token) as take:
+    opened = with_ptb(sink, token, AT_ONCE[kind]) if kind in AT_ONCE else with_aiohttp(sink, token)
+    async with opened as take:
         app = web.Application()
         app.router.add_post("/webhooks/telegram", take)
         runner = web.AppRunner(app, access_log=None)

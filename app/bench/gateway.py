@@ -152,6 +152,7 @@ class GatewayBench:
             targets = {
                 "mentee": await stack.enter_async_context(self._target(running.url, running.secret)),
                 "ptb": await stack.enter_async_context(self._bare("ptb")),
+                "ptb-many": await stack.enter_async_context(self._bare("ptb-many")),
                 "aiohttp": await stack.enter_async_context(self._bare("aiohttp")),
             }
             for target in targets.values():
@@ -159,7 +160,7 @@ class GatewayBench:
             rounds: dict[str, list[Finished]] = {name: [] for name in targets}
             for number in range(ROUNDS):
                 # Who comes first changes.
-                for name in list(targets)[number % 3 :] + list(targets)[: number % 3]:
+                for name in list(targets)[number:] + list(targets)[:number]:
                     rounds[name].append(await targets[name].finish(people, TURNS))
         for name, seen in rounds.items():
             acknowledged, finished = median([s.acknowledged for s in seen]), median([s.finished for s in seen])
