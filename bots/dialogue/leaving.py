@@ -57,7 +57,7 @@ def is_gone(room: Room) -> bool:
 
 
 def _said(room: Room, event: MessageEvent) -> Word | None:
-    alone = not (event.command or event.forwarded or event.reply_to or event.media)
+    alone = not (event.command or event.forwarded or event.reply_to or event.media or event.pictures)
     return word(event.text) if alone and room.channel.capabilities.words else None
 
 
