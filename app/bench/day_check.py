@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 import aiohttp
 import asyncpg
 
-from app.bench.day_people import MARK, SAID, Acts, OnTelegram, Somebody, mark
+from app.bench.day_people import MARK, SAID, OnTelegram, Somebody, mark
 from app.bench.day_world import World
 from app.store.inbox import MAX_ATTEMPTS
 
@@ -288,8 +288,3 @@ def _excused(seen: Evidence, shown: Shown) -> bool:
 
 def _is_spare_copy(seen: Evidence, somebody: Somebody, message: str) -> bool:
     return any(one.id == message and _excused(seen, one) for one in seen.shown(somebody))
-
-
-def acts_of(people: Sequence[Somebody]) -> list[Acts]:
-    """Return what everybody did."""
-    return [somebody.acts for somebody in people]
