@@ -13,6 +13,7 @@ from app.domain.media import Attachment
 from app.errors import AttachmentRefusedError
 from bots.whatsapp import media
 from bots.whatsapp.media import MediaClient
+from bots.whatsapp.part import WhatsAppPart
 from tests.fakes.model import ModelServer
 from tests.fakes.transcriber import Transcriber
 from tests.fakes.twilio import TwilioServer
@@ -315,8 +316,8 @@ async def test_a_picture_that_nobody_heard_of_is_fetched_when_it_is_listed(
     ann = twilio_server.person()
     ann.unheard = True
     await ann.send_picture("while you were away")
-    part = whatsapp.gateway.whatsapp
-    assert part is not None
+    part = whatsapp.gateway.channels["whatsapp"]
+    assert isinstance(part, WhatsAppPart)
     found = await part.channel.missed(datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1))
     (event,) = part.channel.parse(found[0].body)
     (attachment,) = event.attachments  # type: ignore[union-attr]
