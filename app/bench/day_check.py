@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 import aiohttp
 import asyncpg
 
-from app.bench.day_people import MARK, SAID, Acts, OnTelegram, Somebody, mark
+from app.bench.day_people import MARK, SAID, OnTelegram, Somebody, mark
 from app.bench.day_world import World
 from app.store.inbox import MAX_ATTEMPTS
 
@@ -28,6 +28,7 @@ ACCOUNTED_FOR = frozenset(
 )  # fmt: skip
 """What may be logged as an error while a platform or the database is away."""
 AFTERWARDS_S = 30.0
+ENDED = frozenset({"done", "refused", "quarantined"})
 Row = Mapping[str, Any]
 
 _INBOX = (
@@ -125,19 +126,18 @@ def every_update_is_there_once(seen: Evidence) -> Iterator[str]:
 
 def every_update_ended(seen: Evidence) -> Iterator[str]:
     """Nothing waits. Given up, with a word to its person, is only what so many outages cut off as there are tries."""
-    ended = {"done", "refused", "quarantined"}
     for row in seen.inbox:
         cut_off = row["error"] == "gave_up" and len(seen.world.trouble.cuts) >= MAX_ATTEMPTS
-        if row["state"] not in ended and not (row["state"] == "dead" and cut_off):
+        if row["state"] not in ENDED and not (row["state"] == "dead" and cut_off):
             yield f"update {row['id']}: {row['state']} {row['error'] or ''}"
 
 
 def every_message_was_answered_or_was_a_correction(seen: Evidence) -> Iterator[str]:
-    """A message led to one turn, or to one correction, and never to both."""
+    """A message led to one turn, or to one correction, and never to both; none but what came too late was turned away."""
     turns = Counter(turn["inbox_id"] for turn in seen.turns)
     yield from (f"update {inbox}: {times} turns" for inbox, times in turns.items() if times > 1)
     for row in seen.inbox:
-        if row["state"] != "done" or not _asks(row):
+        if row["state"] not in ENDED or row["error"] == "outlived" or not _asks(row):
             continue
         found = turns[row["id"]] + (f"inbox:{row['id']}" in seen.corrections)
         if found != 1:
@@ -288,8 +288,3 @@ def _excused(seen: Evidence, shown: Shown) -> bool:
 
 def _is_spare_copy(seen: Evidence, somebody: Somebody, message: str) -> bool:
     return any(one.id == message and _excused(seen, one) for one in seen.shown(somebody))
-
-
-def acts_of(people: Sequence[Somebody]) -> list[Acts]:
-    """Return what everybody did."""
-    return [somebody.acts for somebody in people]

@@ -2,8 +2,8 @@
 
 A person's prompt is admitted when it was typed in a private chat, is their own words, and memory and personal training
 were allowed both when it was typed and now. A line is admitted unless its feedback was excluded or somebody else's
-words passed on, though it be forgotten since, or the person went back on what was learnt from it; its examples, unless
-they answer what is not the person's own words. Texts are scrubbed afterwards, in `learner/dataset`.
+words passed on, or heard and not written, though it be forgotten since, or the person went back on what was learnt from
+it; its examples, unless they answer what is not the person's own words. Texts are scrubbed afterwards, in `learner/dataset`.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,8 @@ _PROMPTS = text(f"""
 _ALLOWED = text(f"select {_BOTH}")
 
 REFUSED = """(f.excluded or f.quarantined or f.review_state in ('rejected', 'quarantined')
-           or coalesce((f.flags ->> 'forwarded')::boolean, false))"""
+           or coalesce((f.flags ->> 'forwarded')::boolean, false)
+           or coalesce((f.flags ->> 'spoken')::boolean, false))"""
 
 _LINES_WHERE = f"""
     m.person_id = :person and m.kind = 'preference' and m.state in ('active', 'graduated')

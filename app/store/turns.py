@@ -182,13 +182,14 @@ async def by_message(tx: Tx, chat_id: UUID, message_id: str) -> Turn | None:
 
 
 async def topic_of_reply(tx: Tx, bot_id: UUID, chat: str, message_id: str, account: str) -> str | None:
-    """Return the topic in which a message of `chat` answers `account`; None when it is no reply to them.
+    """Return the topic in which a message of `chat` answers `account`, or asks them about a reply; None for every other.
 
     Chat, message and account are the platform's ids; within a chat a message's id is the same in every topic.
     """
     query = (
         select(chats.c.thread)
-        .join_from(outbox, turns, turns.c.id == outbox.c.turn_id)
+        .select_from(outbox.outerjoin(asks, asks.c.outbox_id == outbox.c.id))
+        .join(turns, turns.c.id == func.coalesce(outbox.c.turn_id, asks.c.turn_id))
         .join(chats, chats.c.id == outbox.c.chat_id)
         .join(accounts, (accounts.c.person_id == turns.c.person_id) & (accounts.c.bot_id == chats.c.bot_id))
         .where(chats.c.bot_id == bot_id, chats.c.external_id == chat, outbox.c.provider_message_id == message_id)

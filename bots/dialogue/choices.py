@@ -1,7 +1,7 @@
 """Choices in words: what a number means where a channel has no buttons.
 
 `/2` chooses from the newest message that offers choices, or from the one replied to. A bare `2` does so only while that
-message is the newest of all: later it is an answer to something else.
+message is the newest of all: later it is an answer to something else, and beside a picture it is a caption.
 """
 
 import re
@@ -18,7 +18,8 @@ _NUMBER = re.compile(r"[1-9][0-9]?")
 async def chosen(tx: Tx, room: Room, event: MessageEvent) -> PressEvent | None:
     """Return the press that a message stands for; None when it is a message."""
     number = _NUMBER.fullmatch(event.command or event.text.strip())
-    if number is None or event.forwarded:
+    caption = not event.command and (event.media or event.pictures)
+    if number is None or event.forwarded or caption:
         return None
     offer = await _offer(tx, room, event)
     if offer is None:

@@ -67,11 +67,15 @@ async def _learn(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
         await room.tell(tx, room.say("learn_how"))
         return
     purposes = LEARNING if choice == "on" else LEARNING[1:]
-    for purpose in purposes:
+    usable_here = [purpose for purpose in purposes if room.data_use.serves(purpose)]
+    for purpose in usable_here:
         room = await consent.switch(
             tx, parts, room, purpose, "1" if choice == "on" else "0", f"command:/learn {choice}"
         )
     await consent.refresh(tx, parts, room, None)
+    if choice == "on" and usable_here == [Purpose.MEMORY]:
+        await room.tell(tx, room.say("consent_changed_on", purpose=room.say("consent_memory")))
+        return
     await room.tell(tx, room.say(f"learn_{choice}"))
 
 

@@ -144,9 +144,12 @@ class Dialogue:
         with work.waiting():
             taken = await attachments.take_in(self._parts, room, event, together)
         reach("attachments:taken")
-        await self._handle(room.channel, taken.event, work, partial(self._taken, taken=taken, work=work))
+        await self._handle(room.channel, taken.event, work, partial(self._taken, before=room, taken=taken, work=work))
 
-    async def _taken(self, tx: Tx, room: Room, *, taken: attachments.Taken, work: Work) -> message.Then | None:
+    async def _taken(
+        self, tx: Tx, room: Room, *, before: Room, taken: attachments.Taken, work: Work
+    ) -> message.Then | None:
+        room = replace(room, first_time=before.first_time)  # who was greeted before the fetch was so by this message
         await album.end(tx, work, taken.together)
         if not leaving.is_gone(room):  # who left meanwhile reads how to come back, and nothing else
             await attachments.tell(tx, room, taken, work.claimed)

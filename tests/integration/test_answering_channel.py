@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from app.domain.consent import UNSTATED
 from app.domain.outgoing import Content
 from app.ports import InResponse
 from app.store import outbox, responses
@@ -85,6 +86,24 @@ async def test_numbers_choose(gateway: Road, parrot: Parrot) -> None:
     await parrot.say("ann", "/1")
     rows = await gateway.rows("select event from consent_events where purpose <> 'service'")
     assert [row["event"] for row in rows] == ["given"]
+
+
+async def test_where_nothing_may_train_learn_turns_on_memory_alone(
+    installed: None, database_url: str, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import parrot as example
+
+    monkeypatch.setattr("tests.support.road.TestServer", LastingServer)
+    monkeypatch.setattr(example, "PACKAGE", replace(example.PACKAGE, data_use=UNSTATED))
+    async with road(database_url, model.url, parrot_secret=KEY) as running:
+        platform = Parrot(running.url)
+        await platform.say("ann", "/learn on")
+        await platform.until("ann", "Memory")
+        await platform.say("ann", "/learn off")
+        await platform.until("ann", "Off:")
+        events = await running.rows("select purpose, event from consent_events")
+        assert [(row["purpose"], row["event"]) for row in events] == [("memory", "given")]
+        assert {row["state"] for row in await running.rows("select state from inbox")} == {"done"}
 
 
 async def test_what_takes_longer_comes_with_the_next_answer(

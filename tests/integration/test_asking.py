@@ -349,6 +349,19 @@ async def test_a_vote_under_the_reply_answers_the_question_too(telegram: Road, t
     assert [ask["answer"] for ask in await asks(telegram)] == ["down"]
 
 
+async def test_a_reaction_to_the_question_is_about_its_reply(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    for said in ("one", "two"):
+        ann.say(said)
+        await finished(telegram_server, ann.chat, f"You said: {said}")
+    await telegram_server.wait_for(lambda: any(m.text == ASKED and m.buttons for m in ann.chat.from_bot), 20)
+    question = next(m for m in ann.chat.from_bot if m.text == ASKED)
+    ann.react(question, "👍")
+    await telegram_server.wait_for(lambda: not question.buttons, 20)
+    assert await votes(telegram) == [1]
+    assert [ask["answer"] for ask in await asks(telegram)] == ["up"]
+
+
 async def test_a_group_is_never_asked(telegram: Road, telegram_server: TelegramServer) -> None:
     ann = telegram_server.user("Ann")
     group = telegram_server.group("Kitchen", ann)

@@ -133,6 +133,7 @@ BREACHES: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
     "waits": (lambda s: replace(s, inbox=changed(s.inbox, 0, state="claimed")), "every_update_ended"),
     "dead": (lambda s: replace(s, inbox=changed(s.inbox, 0, state="dead")), "every_update_ended"),
     "no effect": (lambda s: replace(s, turns=changed(s.turns, 1, inbox_id=9)), "every_message_was_answered_or_was_a_correction"),
+    "turned away": (lambda s: replace(s, inbox=changed(s.inbox, 0, state="refused"), turns=s.turns[:1]), "every_message_was_answered_or_was_a_correction"),
     "two effects": (lambda s: replace(s, corrections=frozenset({"inbox:1"})), "every_message_was_answered_or_was_a_correction"),
     "generating": (lambda s: replace(s, turns=changed(s.turns, 1, state="generating")), "every_turn_has_one_final_reply"),
     "not shown": (lambda s: replace(s, turns=changed(s.turns, 1, words="canary0001x 8")), "every_turn_has_one_final_reply"),

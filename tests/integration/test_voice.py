@@ -7,7 +7,7 @@ import pytest
 from app.clients.transcribe import TranscribeClient
 from app.domain.person import Awaiting
 from app.errors import TranscriptionError
-from app.store import people
+from app.store import admission, people
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
 from tests.fakes.telegram.people import User
@@ -107,7 +107,7 @@ async def test_a_picture_that_is_sent_as_a_voice_is_not_sent_on(
     assert transcriber.heard == []
 
 
-async def test_a_spoken_correction_is_remembered(
+async def test_a_spoken_correction_is_remembered_and_never_trained(
     telegram: Road, telegram_server: TelegramServer, transcriber: Transcriber, ann: User
 ) -> None:
     ann.say("/learn on")
@@ -120,7 +120,10 @@ async def test_a_spoken_correction_is_remembered(
     await settled(telegram)
     (given,) = await telegram.rows("select text, flags from feedback")
     assert (given["text"], given["flags"]["spoken"]) == (transcriber.words, True)
-    assert [row["text"] for row in await telegram.rows("select text from memory_lines")] == [transcriber.words]
+    (line,) = await telegram.rows("select person_id, text from memory_lines")
+    assert line["text"] == transcriber.words
+    async with telegram.store.begin() as tx:
+        assert await admission.lines(tx, line["person_id"]) == []
 
 
 async def test_an_example_that_is_learnt_word_for_word_is_asked_for_in_writing(

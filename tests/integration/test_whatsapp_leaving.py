@@ -152,6 +152,25 @@ async def test_where_nothing_is_written_it_is_asked_what_was_meant(
     await until(ann, BACK)
 
 
+@pytest.mark.parametrize("gone", ["/human", "unsubscribe"])
+async def test_a_choice_that_would_learn_has_no_effect_while_the_bot_is_silent(
+    whatsapp: Road, twilio_server: TwilioServer, gone: str
+) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello")
+    reply = await until(ann, "You said: hello")
+    await ann.say("Answer in one sentence", reply_to=reply)
+    offer = await until(ann, "you haven't allowed memory")
+    await settled(whatsapp)
+    known = await count(whatsapp, "inbox")
+    await ann.say(gone)
+    await settled(whatsapp, beyond=known)
+    await ann.say("/1", reply_to=offer)
+    await settled(whatsapp, beyond=known + 1)
+    assert await answers(whatsapp, "memory") == []
+    assert await count(whatsapp, "memory_lines") == 0
+
+
 @pytest.mark.parametrize("text", ["please stop", "취소", "how do I unsubscribe?", "상담원 몇 명이에요?"])
 async def test_anything_else_is_answered(whatsapp: Road, twilio_server: TwilioServer, text: str) -> None:
     ann = await somebody(whatsapp, twilio_server)

@@ -13,6 +13,7 @@ from app.domain.media import Attachment
 from app.errors import AttachmentRefusedError
 from bots.whatsapp import media
 from bots.whatsapp.media import MediaClient
+from bots.whatsapp.part import WhatsAppPart
 from tests.fakes.model import ModelServer
 from tests.fakes.transcriber import Transcriber
 from tests.fakes.twilio import TwilioServer
@@ -45,6 +46,40 @@ async def whatsapp(
 def fetched(server: TwilioServer) -> list[int]:
     """Return how each request for a medium was answered, redirected ones included."""
     return [call.status for call in server.calls if "/Media/" in call.path or "/elsewhere/" in call.path]
+
+
+@pytest.mark.parametrize("caption", ["stop", "1", "talk to a person", "👍"])
+async def test_what_is_written_under_a_picture_is_about_it(
+    whatsapp: Road, twilio_server: TwilioServer, caption: str
+) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello")
+    await until(ann, "You said: hello")
+    await ann.say("/forget")
+    await until(ann, "/1")  # a question with choices is the newest message
+    await settled(whatsapp)
+    await ann.send_picture(caption)
+    await until(ann, f"You said: {caption} [picture ")
+    (account,) = await whatsapp.rows("select a.status, c.status as chat from accounts a, chats c")
+    assert (account["status"], account["chat"]) == ("active", "active")
+
+
+async def test_nobody_is_asked_in_the_breath_of_the_consent_question_under_a_picture(
+    database_url: str, model: ModelServer, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    eager: dict[str, object] = {"ask_after_silent_replies": 1, "ask_per_day": 9}
+    async with road(database_url, model.url, model=SEES, **settings(twilio_server), **eager) as gateway:
+        connect(twilio_server, gateway)
+        await ann.send_picture("what is this?")
+        await until(ann, "You said: what is this?")
+        await settled(gateway)
+        assert await gateway.rows("select 1 from asks") == []
+        await ann.send_picture("and this?")
+        await until(ann, "You said: and this?")
+        await settled(gateway)
+        assert len(await gateway.rows("select 1 from asks")) == 1
+        await twilio_server.hang_up()
 
 
 @pytest.mark.parametrize("redirects", [0, 1, 3])
@@ -282,7 +317,7 @@ async def test_a_picture_that_nobody_heard_of_is_fetched_when_it_is_listed(
     ann.unheard = True
     await ann.send_picture("while you were away")
     part = whatsapp.gateway.channels["whatsapp"]
-    assert part is not None
+    assert isinstance(part, WhatsAppPart)
     found = await part.channel.missed(datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1))
     (event,) = part.channel.parse(found[0].body)
     (attachment,) = event.attachments  # type: ignore[union-attr]
