@@ -47,8 +47,9 @@ PROGRAM = "app.bench.unpaced"
 TURNS_A_SECOND = Wanted("turns_ptb", 1.5, at_most=False)
 ACK_OPEN = Wanted("ack_open_p99", 150.0, unit="ms")
 OVERTAKEN = Wanted("overtaken", 0.0)
+TWICE = Wanted("twice", 0.0)
 GROWTH = Wanted("growth", 1.2)
-FIGURES = (TURNS_A_SECOND, ACK_OPEN, OVERTAKEN, GROWTH)
+FIGURES = (TURNS_A_SECOND, ACK_OPEN, OVERTAKEN, TWICE, GROWTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class GatewayBench:
             instant_model(name) as self._model_url,
             self._platform() as self._sink,
         ):
-            found = await tried(self._show, (TURNS_A_SECOND, OVERTAKEN), self._turns)
+            found = await tried(self._show, (TURNS_A_SECOND, OVERTAKEN, TWICE), self._turns)
             found += await tried(self._show, (ACK_OPEN,), self._open)
             found += await tried(self._show, (GROWTH,), self._growth)
         return found
@@ -171,6 +172,7 @@ class GatewayBench:
         return [
             TURNS_A_SECOND.figure(ratio(pairs), ROUNDS, shown),
             OVERTAKEN.figure(float(out_of_order), ROUNDS * TURNS, {}),
+            TWICE.figure(float(sum(s.twice for s in rounds["mentee"])), ROUNDS * TURNS, {}),
         ]
 
     async def _open(self) -> list[Figure]:

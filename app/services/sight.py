@@ -7,6 +7,7 @@ does without its memory.
 
 import asyncio
 import struct
+import warnings
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,12 @@ class Eyes:
     async def picture(self, raw: bytes) -> Picture:
         """Return what a file shows. Raises `AttachmentTooBigError` and `AttachmentUnreadableError`."""
         async with self._one:
-            return await asyncio.to_thread(clean, raw)
+            decoding = asyncio.ensure_future(asyncio.to_thread(clean, raw))
+            try:
+                return await asyncio.shield(decoding)
+            except asyncio.CancelledError:
+                await asyncio.wait([decoding])  # a thread is not stopped: until it ends, nobody else begins
+                raise
 
 
 def clean(raw: bytes) -> Picture:
@@ -51,6 +57,7 @@ def clean(raw: bytes) -> Picture:
 
     # Beyond this the library refuses by itself, also for frames that are larger than their picture.
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
+    warnings.simplefilter("error", Image.DecompressionBombWarning)
     try:
         with Image.open(BytesIO(raw), formats=[_DECODERS[content_type]]) as opened:
             if opened.width * opened.height > MAX_PIXELS:

@@ -72,11 +72,11 @@ async def take_in(parts: Parts, room: Room, event: MessageEvent, together: Seque
     basket = _Basket([], [], [])
     found = wanted(parts, event)
     pictures = [one for one in found if one.kind == "picture"]
-    if len(pictures) > MAX_PICTURES:
-        basket.notices.append(room.say("attachment_many", most=MAX_PICTURES))
     for attachment in [*pictures[:MAX_PICTURES], *(one for one in found if one.kind == "voice")]:
         async with parts.fetching[attachment.kind]:
             await _into(basket, parts, room, event, attachment)
+    if len(pictures) > MAX_PICTURES and basket.pictures:
+        basket.notices.append(room.say("attachment_many", most=len(basket.pictures)))
     among = event.album is not None and media.KINDS.get(event.media or "") not in _READ
     left = len(found) < len(event.attachments) or among
     heard = replace(

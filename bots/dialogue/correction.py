@@ -90,6 +90,9 @@ async def keep_after_all(parts: Parts, room: Room, feedback_id: UUID, press_id: 
     """Allow memory, and keep the wish that was not kept for want of it: the button said both."""
     async with parts.store.begin() as tx:
         room = await held(tx, room)
+        if await leaving.silenced(tx, room.account.id, room.chat.id):
+            await work.done(tx, "refused", "silent")
+            return
         given = await feedback.access(tx, room.person_id, feedback_id)
         turn = await turns.access_turn(tx, room.person_id, given.turn_id)
         if not room.allows(Purpose.MEMORY):

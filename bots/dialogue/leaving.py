@@ -126,7 +126,7 @@ async def leave(tx: Tx, parts: Parts, room: Room, *, evidence: str) -> None:
     await parts.converse.drop(tx, room.chat.id)
     await outbox.withdraw(tx, room.chat.id)
     for purpose in TRAINING:
-        if room.allows(purpose) and room.data_use.serves(purpose):
+        if room.allows(purpose):
             room = await consent.switch(tx, parts, room, purpose, "0", evidence)
     await room.tell(tx, room.say("left", word=_return_word(room)))
 

@@ -43,9 +43,15 @@ async def _asked(settings: TelegramSettings) -> tuple[str, str | None]:
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         # Only the type: the message of a client error holds the URL, and the URL holds the token.
         return "", type(error).__name__
-    if not body.get("ok"):
-        return "", str(body.get("description", f"HTTP {answer.status}"))
-    return str(body["result"].get("username", "")), None
+    if not isinstance(body, dict) or not body.get("ok"):
+        return "", _refusal(body, answer.status)
+    known = body.get("result")
+    return str(known.get("username", "")) if isinstance(known, dict) else "", None
+
+
+def _refusal(body: object, status: int) -> str:
+    told = body.get("description") if isinstance(body, dict) else None
+    return str(told or f"HTTP {status}")
 
 
 PACKAGE = ChannelPackage(
