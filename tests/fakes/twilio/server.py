@@ -57,7 +57,10 @@ class _Fault:
 
 @dataclass(slots=True)
 class TwilioServer:
-    """`async with TwilioServer() as server:` serves the API at `server.url` for one account."""
+    """`async with TwilioServer() as server:` serves the API at `server.url` for one account.
+
+    So many of the next lists of messages as `unlisted` says are answered by 500.
+    """
 
     account_sid: str = "AC" + "0a" * 16
     token: str = "the-auth-token-of-this-account"
@@ -71,6 +74,7 @@ class TwilioServer:
     media: dict[str, Medium] = field(default_factory=dict)
     redirects: int = 0
     media_delay_s: float = 0.0
+    unlisted: int = 0
     hook: Hook = field(init=False)
     contents: Contents = field(init=False)
     reports: bool = True
@@ -248,6 +252,9 @@ class TwilioServer:
     async def _list(self, request: web.Request) -> web.Response:
         try:
             self._known(request)
+            if self.unlisted:
+                self.unlisted -= 1
+                raise ApiError(20500)
         except ApiError as error:
             return error.to_response()
         since, to = request.query.get("DateSent>", ""), request.query.get("To")
