@@ -252,11 +252,11 @@ class TwilioServer:
     async def _list(self, request: web.Request) -> web.Response:
         try:
             self._known(request)
-            if self.unlisted:
-                self.unlisted -= 1
-                raise ApiError(20500)
         except ApiError as error:
             return error.to_response()
+        if self.unlisted:
+            self.unlisted -= 1
+            return ApiError(20500).to_response()
         since, to = request.query.get("DateSent>", ""), request.query.get("To")
         after = datetime.fromisoformat(since) if since else datetime.fromtimestamp(0, UTC)
         fit = [one for one in reversed(self.inbound) if one.at >= after and to in {None, self.sender}]
