@@ -134,6 +134,21 @@ async def test_a_list_that_failed_is_asked_for_again_as_far_back(
         assert twilio_server.unlisted == 0
 
 
+async def test_media_that_are_not_given_out_hold_up_no_words(
+    database_url: str, model: ModelServer, twilio_server: TwilioServer
+) -> None:
+    ann, bo = twilio_server.person(), twilio_server.person("Bo")
+    async with listening(database_url, model, twilio_server):
+        await ann.say("before")
+        await until(ann, "You said: before")
+    ann.unheard = bo.unheard = twilio_server.media_refused = True
+    await ann.send_picture("look at this")
+    await bo.say("are you there?")
+    async with listening(database_url, model, twilio_server) as gateway:
+        await until(bo, "You said: are you there?")
+        await settled(gateway)
+
+
 async def test_what_may_still_come_by_itself_is_left_to_that(
     database_url: str, model: ModelServer, twilio_server: TwilioServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
