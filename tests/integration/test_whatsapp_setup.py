@@ -12,6 +12,7 @@ from app.domain.messages import LANGUAGES, catalogue
 from app.embedded.lines import Lines
 from app.embedded.messages import Texts
 from app.embedded.whatsapp_setup import SANDBOX, set_up
+from app.errors import ConfigError
 from app.store import Store, people, templates
 from app.store.templates import Made
 from bots.whatsapp.client import open_client
@@ -160,6 +161,12 @@ async def test_who_has_not_switched_it_on_is_told_what_to_set() -> None:
     for name in ("TWILIO_ACCOUNT_SID", "TWILIO_AUTH_TOKEN", "WHATSAPP_FROM", "WHATSAPP_BUSINESS_PURPOSE", "PUBLIC_URL"):
         assert name in said
     assert "sandbox" in said
+
+
+async def test_without_a_public_address_nothing_is_made(database_url: str, twilio_server: TwilioServer) -> None:
+    with pytest.raises(ConfigError, match="PUBLIC_URL"):
+        await run(given(database_url, twilio_server, public_url=None))
+    assert twilio_server.calls == []
 
 
 def test_half_of_the_settings_is_a_sentence(
