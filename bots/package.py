@@ -118,7 +118,10 @@ class Part(Protocol):
         ...
 
     async def run(self) -> None:
-        """Connect and receive until cancelled; it may end by itself where there is nothing to do."""
+        """Connect and receive until cancelled; it may end by itself where there is nothing to do.
+
+        An error that it lets out ends the gateway.
+        """
         ...
 
     async def close(self) -> None:

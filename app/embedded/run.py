@@ -24,7 +24,7 @@ from app.domain.profiles import PROFILES, BaseProfile, profile, served
 from app.embedded import model, postgres, preflight, valkey, vllm, workers
 from app.embedded.admin_link import first_admin_link
 from app.embedded.console import Console
-from app.embedded.messages import Texts, spoken
+from app.embedded.messages import SentenceError, Texts, spoken
 from app.embedded.parts import LOOPBACK, Home, Part, write_private
 from app.embedded.process import end_leftovers
 from app.embedded.supervisor import Supervisor
@@ -42,7 +42,8 @@ def run(settings: Settings, texts: Texts) -> None:
     Raises:
         PartError: something stands in the way, or a part does not start.
     """
-    _check_channels()
+    with spoken(texts):
+        _check_channels()
     home = Home(settings.mentee_home.resolve())
     base = profile(settings.model)
     with contextlib.suppress(OSError):  # preflight says it in a sentence
@@ -59,7 +60,10 @@ def run(settings: Settings, texts: Texts) -> None:
 def _check_channels() -> None:
     """See that the gateway will not refuse a channel's settings, before anything is started for it."""
     command = [sys.executable, "-m", "app.gateway.check"]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=CHECK_TIMEOUT_S)
+    try:
+        checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=CHECK_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise SentenceError("channels.slow", seconds=CHECK_TIMEOUT_S) from error
     if checked.returncode:
         raise PartError(checked.stderr.strip())
 

@@ -12,7 +12,7 @@ from app.config import Settings
 from app.embedded import postgres
 from app.embedded.lines import Lines
 from app.embedded.parts import Home
-from app.errors import DeliveryError
+from app.errors import ConfigError, DeliveryError
 from bots.whatsapp.settings import WhatsAppSettings
 
 if TYPE_CHECKING:
@@ -28,12 +28,14 @@ def set_up(house: Settings, settings: WhatsAppSettings, lines: Lines) -> int:
     """Do it all, and return the exit code.
 
     Raises:
-        MenteeError: the database is away or was never started.
+        MenteeError: the database is away or was never started; a setting of the house is missing.
     """
     if not settings.on:
         lines.line("whatsapp.off", names=", ".join(NAMES))
         lines.line("whatsapp.sandbox", number=SANDBOX.removeprefix("whatsapp:"))
         return 1
+    if lacking := settings.lacking(house):
+        raise ConfigError(lacking)
     in_sandbox = settings.whatsapp_from == SANDBOX
     lines.line("whatsapp.message_webhook", address=house.address + PATH)
     lines.line("whatsapp.status_webhook", address=f"{house.address}{PATH}/status")

@@ -47,6 +47,7 @@ class Ticket:
     inbox_id: int | None
     """Its row; None for a repeat."""
     since: float = field(default_factory=time.monotonic)
+    """When its storing began, by the monotonic clock: the platform waits for that as well."""
 
     @property
     def new(self) -> bool:
@@ -99,10 +100,11 @@ class BotReplies:
 
     async def accept(self, update: RawUpdate) -> Ticket:
         """Store an update durably; a repeat has no effect. Raises `StoreUnavailableError`."""
+        since = time.monotonic()
         accepted = await self._shared.intake.accept_one(self._bot_id, update)
         UPDATES.labels(self._channel, "new" if accepted.new else "repeat").inc()
         key = self._shared.intake.digest(self._bot_id, update.keys[0]).hex()
-        return Ticket(key, update.lane, accepted.id)
+        return Ticket(key, update.lane, accepted.id, since)
 
     @asynccontextmanager
     async def to(

@@ -49,6 +49,7 @@ _TAKE = text("""
 _GIVEN = text("""
     select o.content from outbox o join chats c on c.id = o.chat_id
     where c.bot_id = :bot and c.external_id = :chat and c.thread = :thread and o.provider_message_id like :key || '.%'
+      and o.content ->> 'text' <> ''
     order by o.id
 """)
 
@@ -81,7 +82,7 @@ async def take(tx: Tx, owner: str, bot_id: UUID, chat: ChatAddress) -> Taken:
 
 
 async def given(tx: Tx, bot_id: UUID, chat: ChatAddress, key: str) -> Sequence[Content]:
-    """Return what the answer to a request showed."""
+    """Return what the answer to a request showed, as far as its words are still kept."""
     values = {"bot": bot_id, "chat": chat.external_id, "thread": chat.thread, "key": key}
     return [Content.of(row.content) for row in await tx.execute(_GIVEN, values)]
 

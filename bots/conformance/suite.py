@@ -238,6 +238,9 @@ class ChannelConformance:
             await rig.part.channel.send(rig.chat(), Content("hello"))
         if isinstance(raised.value, DeliveryRetryError):
             assert raised.value.retry_after_s > 0
+        if kind == "refused":
+            other = (DeliveryRetryError, DeliveryUncertainError, RecipientGoneError)
+            assert not isinstance(raised.value, other), "what is refused is not tried again, and closes no chat"
 
     @pytest.mark.asyncio
     async def test_what_cannot_be_written_to_says_so(self, rig: Rig) -> None:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 import aiohttp
-from twilio.base.exceptions import TwilioException, TwilioRestException
+from twilio.base.exceptions import TwilioException
+from twilio.http.response import Response
 from twilio.rest import Client
 from twilio.rest.api.v2010.account.message import MessageInstance
 
@@ -23,7 +24,8 @@ from bots.whatsapp.parse import MAX_MEDIA
 
 MOST = 1000
 PAGE = 100
-_NOT_FOUND = 404
+_REFUSED = range(400, 500)
+_FOR_NOW = frozenset({401, 408, 429})
 Address = Callable[[str, str], str]
 
 
@@ -63,8 +65,8 @@ async def _media(message: MessageInstance, address: Address) -> bytes:
     try:
         found = await message.media.list_async(limit=MAX_MEDIA)
     except (TwilioException, aiohttp.ClientError, TimeoutError, ValueError) as error:
-        if isinstance(error, TwilioRestException) and error.status == _NOT_FOUND:
-            return b""  # deleted since: the person hears so
+        if _refused(error):
+            return b""  # deleted since, as a rule: the person hears so, and nobody else's message waits for it
         raise meaning(error) from error
     except (KeyError, TypeError, AttributeError) as error:
         raise DeliveryUncertainError from error
@@ -73,6 +75,13 @@ async def _media(message: MessageInstance, address: Address) -> bytes:
         where = address(str(message.sid), str(one.sid))
         fields |= {f"MediaUrl{place}": where, f"MediaContentType{place}": one.content_type or ""}
     return b"&" + urlencode(fields).encode() if fields else b""
+
+
+def _refused(error: Exception) -> bool:
+    """Whether Twilio will not give out a list, whenever it is asked: what the library raises for one bears the response alone."""
+    response = error.args[1] if isinstance(error, TwilioException) and len(error.args) > 1 else None
+    status = response.status_code if isinstance(response, Response) else 0
+    return status in _REFUSED and status not in _FOR_NOW
 
 
 def _form(message: MessageInstance, account_sid: str, sender: str) -> bytes:

@@ -28,7 +28,8 @@ AGAIN_S = 60.0
 CATCH_UP_S = 300.0
 # Twilio gives a webhook 15 s in all; what is younger may still come by itself.
 ON_ITS_WAY_S = 60.0
-# How far a list goes back: at the start as far as WhatsApp lets the bot answer, later a few times the pause between two.
+# How far a list goes back: at the start, and after failures at most, as far as WhatsApp lets the bot answer; else a few times
+# the pause between two.
 LISTED_HOURS = 24
 LISTED_AGAIN = 3
 
@@ -75,23 +76,25 @@ class WhatsAppPart:
                 await asyncio.sleep(AGAIN_S)
             else:
                 self._checked, self._problem = True, None
-        # A bot answers nothing that was said before it was there.
-        reach = [clock.now() - timedelta(hours=LISTED_HOURS), self._born]
+        since = self._born  # a bot answers nothing that was said before it was there
         while True:
-            await self._catch_up(max(reach))
+            since = await self._catch_up(since)
             await self._look_at_approvals()
             await asyncio.sleep(CATCH_UP_S)
-            reach = [clock.now() - timedelta(seconds=LISTED_AGAIN * CATCH_UP_S), self._born]
 
-    async def _catch_up(self, since: datetime) -> None:
+    async def _catch_up(self, since: datetime) -> datetime:
+        """Ask for what was missed; return from when on to ask the next time, the same again where nobody could tell."""
+        asked_at = clock.now()
+        farthest = asked_at - timedelta(hours=LISTED_HOURS)
         try:
-            found = await self.channel.missed(since, clock.now() - timedelta(seconds=ON_ITS_WAY_S))
+            found = await self.channel.missed(max(since, farthest), asked_at - timedelta(seconds=ON_ITS_WAY_S))
             new = await self._catch_up_with(found)
         except (DeliveryError, StoreUnavailableError) as error:
             log.failure("whatsapp:list:failed", error)
-            return
+            return since
         if new:
             log.warning("whatsapp:list:caught_up", messages=new)
+        return max(since, asked_at - timedelta(seconds=(LISTED_AGAIN - 1) * CATCH_UP_S))
 
     async def _look_at_approvals(self) -> None:
         try:

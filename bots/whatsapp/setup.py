@@ -58,8 +58,10 @@ async def set_up(client: Client, store: Store, bot_id: UUID, wanted: Sequence[De
         stands = known.get((one.name, one.language))
         new = stands is None or stands.digest != one.digest
         template = await _make(client, store, bot_id, one) if new or stands is None else stands
-        if one.category:
-            template = await _approved(client, store, bot_id, one, template)
+        if one.category and not new:
+            template = await _keep(store, bot_id, template, await _status(client, template.content_sid))
+        if one.category and template.approval == UNSUBMITTED:
+            template = await _submitted(client, store, bot_id, one, template)
         outcomes.append(Outcome(template, new, one.category is not None))
     return outcomes
 
@@ -86,15 +88,12 @@ async def _make(client: Client, store: Store, bot_id: UUID, wanted: Definition) 
     return template
 
 
-async def _approved(client: Client, store: Store, bot_id: UUID, wanted: Definition, template: Made) -> Made:
-    """Return a template with how its approval stands, which is asked for where nobody did."""
-    status = await _status(client, template.content_sid) if template.approval != UNSUBMITTED else UNSUBMITTED
-    if status == UNSUBMITTED:
-        body = _Body({"name": wanted.full_name, "category": wanted.category})
-        content = client.content.v1.contents(template.content_sid)
-        asked = await _asked(content.approval_create.create_async(content_approval_request=body))
-        status = str(asked.status)
-    return await _keep(store, bot_id, template, status)
+async def _submitted(client: Client, store: Store, bot_id: UUID, wanted: Definition, template: Made) -> Made:
+    """Ask for approval; return the template with how that stands."""
+    body = _Body({"name": wanted.full_name, "category": wanted.category})
+    content = client.content.v1.contents(template.content_sid)
+    asked = await _asked(content.approval_create.create_async(content_approval_request=body))
+    return await _keep(store, bot_id, template, str(asked.status))
 
 
 async def _status(client: Client, content_sid: str) -> str:

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
 import aiohttp
 import pytest
@@ -14,7 +15,10 @@ from aiohttp.test_utils import TestServer
 from app.domain.consent import UNSTATED
 from app.domain.outgoing import Content
 from app.ports import InResponse
-from app.store import outbox, responses
+from app.services.housekeeping import clean
+from app.services.intake import Intake
+from app.store import inbox, outbox, responses
+from bots.base import RawUpdate
 from tests.fakes.model import ModelServer, faults
 from tests.support.parrot import KEY, Parrot, install
 from tests.support.road import Road, road
@@ -139,6 +143,33 @@ async def test_a_repeat_is_answered_the_same_and_has_no_second_effect(gateway: R
     await parrot.say("ann", "And coffee?", "8")
     assert await parrot.say("ann", "What is tea?", "7") == once == ["You said: What is tea?"]
     assert await turns(gateway) == [("What is tea?", "done"), ("And coffee?", "done")]
+
+
+async def test_a_repeat_shows_nothing_of_what_is_not_kept_any_more(gateway: Road, parrot: Parrot) -> None:
+    await parrot.say("ann", "What is tea?", "7")
+    await settled(gateway)
+    await gateway.store_execute("update sessions set ended_at = now()")
+    await clean(gateway.store, gateway.settings)
+    assert await parrot.say("ann", "What is tea?", "7") == []
+    assert len(await turns(gateway)) == 1
+
+
+async def test_the_time_that_storing_takes_counts(
+    hurried: None, gateway: Road, parrot: Parrot, model: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accept = Intake.accept_one
+
+    async def late(self: Intake, bot_id: UUID, update: RawUpdate) -> inbox.Accepted:
+        accepted = await accept(self, bot_id, update)
+        await asyncio.sleep(0.4)
+        return accepted
+
+    monkeypatch.setattr(Intake, "accept_one", late)
+    model.next(faults.Slow(first_token_s=3.0))
+    began = time.monotonic()
+    (sentence,) = await parrot.say("ann", "What is tea?")
+    assert LATER in sentence
+    assert time.monotonic() - began < 0.9
 
 
 async def test_a_repeat_of_what_came_too_late_is_given_the_reply(
@@ -267,7 +298,6 @@ async def test_while_the_store_is_away_the_platform_is_told_so(
     gateway: Road, parrot: Parrot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from app.errors import StoreUnavailableError
-    from app.services.intake import Intake
 
     async def away(*_: object) -> None:
         raise StoreUnavailableError

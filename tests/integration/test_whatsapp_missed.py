@@ -117,6 +117,38 @@ async def test_of_what_waited_long_only_the_newest_is_answered(
         assert [row["user_text"] for row in turns] == ["hello", "three"]
 
 
+async def test_a_list_that_failed_is_asked_for_again_as_far_back(
+    database_url: str, model: ModelServer, twilio_server: TwilioServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = twilio_server.person()
+    async with listening(database_url, model, twilio_server) as gateway:
+        await ann.say("before")
+        await until(ann, "You said: before")
+        await gateway.store_execute("update bots set created_at = now() - interval '2 days'")
+    monkeypatch.setattr(part, "CATCH_UP_S", 0.1)
+    ann.unheard, ann.earlier, twilio_server.unlisted = True, timedelta(minutes=3), 2
+    await ann.say("are you there?")
+    async with listening(database_url, model, twilio_server) as gateway:
+        await until(ann, "You said: are you there?")
+        await settled(gateway)
+        assert twilio_server.unlisted == 0
+
+
+async def test_media_that_are_not_given_out_hold_up_no_words(
+    database_url: str, model: ModelServer, twilio_server: TwilioServer
+) -> None:
+    ann, bo = twilio_server.person(), twilio_server.person("Bo")
+    async with listening(database_url, model, twilio_server):
+        await ann.say("before")
+        await until(ann, "You said: before")
+    ann.unheard = bo.unheard = twilio_server.media_refused = True
+    await ann.send_picture("look at this")
+    await bo.say("are you there?")
+    async with listening(database_url, model, twilio_server) as gateway:
+        await until(bo, "You said: are you there?")
+        await settled(gateway)
+
+
 async def test_what_may_still_come_by_itself_is_left_to_that(
     database_url: str, model: ModelServer, twilio_server: TwilioServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

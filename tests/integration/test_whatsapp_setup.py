@@ -12,6 +12,7 @@ from app.domain.messages import LANGUAGES, catalogue
 from app.embedded.lines import Lines
 from app.embedded.messages import Texts
 from app.embedded.whatsapp_setup import SANDBOX, set_up
+from app.errors import ConfigError
 from app.store import Store, people, templates
 from app.store.templates import Made
 from bots.whatsapp.client import open_client
@@ -21,18 +22,19 @@ from tests.fakes.twilio import TwilioServer
 from tests.support.whatsapp import PUBLIC
 from tests.support.whatsapp import settings as whatsapp_settings
 
-Given = tuple[Settings, WhatsAppSettings]
+Both = tuple[Settings, WhatsAppSettings]
 
 
-def given(database_url: str, server: TwilioServer, **changed: object) -> Given:
-    """Return settings with WhatsApp on, the house's and its own."""
-    own = whatsapp_settings(server) | changed
-    public = own.pop("public_url")
-    house = Settings(_env_file=None, database_url=database_url, public_url=public)
-    return house, WhatsAppSettings(_env_file=None, **own)
+def given(database_url: str, server: TwilioServer, **changed: object) -> Both:
+    """Return settings of the house and of WhatsApp, which is on."""
+    values = whatsapp_settings(server) | changed
+    return (
+        Settings(_env_file=None, database_url=database_url, **values),
+        WhatsAppSettings(_env_file=None, **values),
+    )
 
 
-async def run(settings: Given, language: str = "en") -> tuple[int, str]:
+async def run(settings: Both, language: str = "en") -> tuple[int, str]:
     """Run the command; return its exit code and what it printed."""
     out = io.StringIO()
     code = await asyncio.to_thread(set_up, *settings, Lines(Texts(language), out))
@@ -111,6 +113,21 @@ async def test_what_was_made_before_a_failure_stays(
     assert len(twilio_server.contents.known) == 4
 
 
+async def test_an_approval_whose_answer_was_lost_is_not_asked_for_again(
+    database_url: str, store: Store, twilio_server: TwilioServer
+) -> None:
+    settings = given(database_url, twilio_server)
+    await run(settings)
+    sender = twilio_server.sender
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "whatsapp", sender.partition("+")[2])
+        for one in await templates.made(tx, bot):
+            await templates.decided(tx, bot, one.content_sid, "unsubmitted")
+    assert (await run(settings))[0] == 0
+    assert {one.approval for one in await made(store, sender) if one.name == "news"} == {"received"}
+    assert posts(twilio_server, "ApprovalRequests/whatsapp") == 2
+
+
 @pytest.mark.parametrize("status", ["approved", "rejected", "paused", "a word of tomorrow"])
 async def test_what_meta_decides_is_learnt(
     database_url: str, store: Store, twilio_server: TwilioServer, status: str
@@ -144,6 +161,12 @@ async def test_who_has_not_switched_it_on_is_told_what_to_set() -> None:
     for name in ("TWILIO_ACCOUNT_SID", "TWILIO_AUTH_TOKEN", "WHATSAPP_FROM", "WHATSAPP_BUSINESS_PURPOSE", "PUBLIC_URL"):
         assert name in said
     assert "sandbox" in said
+
+
+async def test_without_a_public_address_nothing_is_made(database_url: str, twilio_server: TwilioServer) -> None:
+    with pytest.raises(ConfigError, match="PUBLIC_URL"):
+        await run(given(database_url, twilio_server, public_url=None))
+    assert twilio_server.calls == []
 
 
 def test_half_of_the_settings_is_a_sentence(

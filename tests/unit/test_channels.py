@@ -177,3 +177,9 @@ def test_what_the_gateway_would_refuse_is_known_before_anything_is_started(monke
         _check_channels()
     monkeypatch.delenv("WHATSAPP_FROM")
     _check_channels()
+
+
+def test_a_check_that_takes_too_long_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.embedded.run.CHECK_TIMEOUT_S", 0.01)
+    with pytest.raises(PartError, match=r"could not be checked within 0\.01 s"):
+        _check_channels()

@@ -57,7 +57,11 @@ class _Fault:
 
 @dataclass(slots=True)
 class TwilioServer:
-    """`async with TwilioServer() as server:` serves the API at `server.url` for one account."""
+    """`async with TwilioServer() as server:` serves the API at `server.url` for one account.
+
+    So many of the next lists of messages as `unlisted` says are answered by 500; with `media_refused` no list
+    of a message's media is given out.
+    """
 
     account_sid: str = "AC" + "0a" * 16
     token: str = "the-auth-token-of-this-account"
@@ -71,6 +75,8 @@ class TwilioServer:
     media: dict[str, Medium] = field(default_factory=dict)
     redirects: int = 0
     media_delay_s: float = 0.0
+    unlisted: int = 0
+    media_refused: bool = False
     hook: Hook = field(init=False)
     contents: Contents = field(init=False)
     reports: bool = True
@@ -250,6 +256,9 @@ class TwilioServer:
             self._known(request)
         except ApiError as error:
             return error.to_response()
+        if self.unlisted:
+            self.unlisted -= 1
+            return ApiError(20500).to_response()
         since, to = request.query.get("DateSent>", ""), request.query.get("To")
         after = datetime.fromisoformat(since) if since else datetime.fromtimestamp(0, UTC)
         fit = [one for one in reversed(self.inbound) if one.at >= after and to in {None, self.sender}]
@@ -291,6 +300,8 @@ class TwilioServer:
             self._known(request)
         except ApiError as error:
             return error.to_response()
+        if self.media_refused:
+            return ApiError(20001).to_response()
         sid = request.match_info["message"]
         found = [{"sid": n, "content_type": m.content_type} for n, m in self.media.items() if m.message_sid == sid]
         return web.json_response({"media_list": found, "page": 0, "page_size": 50, "next_page_uri": None})
