@@ -90,8 +90,13 @@ async def keep_after_all(parts: Parts, room: Room, feedback_id: UUID, press_id: 
     """Allow memory, and keep the wish that was not kept for want of it: the button said both."""
     async with parts.store.begin() as tx:
         room = await held(tx, room)
+        if await leaving.silenced(tx, room.account.id, room.chat.id):
+            await work.done(tx, "refused", "silent")
+            return
         given = await feedback.access(tx, room.person_id, feedback_id)
         turn = await turns.access_turn(tx, room.person_id, given.turn_id)
+        if given.question:
+            raise NotFoundError  # they took it back since: there is no wish to keep
         if not room.allows(Purpose.MEMORY):
             room = await consent.switch(tx, parts, room, Purpose.MEMORY, "1", f"button:{press_id}")
             await consent.refresh(tx, parts, room, None)

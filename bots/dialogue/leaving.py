@@ -27,7 +27,7 @@ TRAINING = (Purpose.PERSONAL_TRAINING, Purpose.SHARED_TRAINING)
 # What concerns a person's own data is theirs to ask for, wherever they left.
 ALWAYS_ANSWERED = frozenset({"privacy", "memory", "forget", "export", "whoami", "language", "learn", "help"})
 # Presses that would have the bot write or learn.
-SILENT_VERBS = frozenset({"v", "r", "c", "n", "w", "e", "t"})
+SILENT_VERBS = frozenset({"a", "v", "r", "c", "n", "w", "e", "t"})
 
 
 async def on_words(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> MessageEvent | None:
