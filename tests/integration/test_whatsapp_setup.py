@@ -5,6 +5,7 @@ import io
 from collections.abc import Sequence
 
 import pytest
+from sqlalchemy import text
 
 from app import cli, config
 from app.config import Settings
@@ -15,21 +16,27 @@ from app.embedded.whatsapp_setup import SANDBOX, set_up
 from app.store import Store, people, templates
 from app.store.templates import Made
 from bots.whatsapp.client import open_client
+from bots.whatsapp.settings import WhatsAppSettings
 from bots.whatsapp.setup import check_approvals
 from tests.fakes.twilio import TwilioServer
 from tests.support.whatsapp import PUBLIC
 from tests.support.whatsapp import settings as whatsapp_settings
 
 
-def given(database_url: str, server: TwilioServer, **changed: object) -> Settings:
-    """Return settings with WhatsApp on."""
-    return Settings(_env_file=None, database_url=database_url, **whatsapp_settings(server) | changed)
+Both = tuple[Settings, WhatsAppSettings]
 
 
-async def run(settings: Settings, language: str = "en") -> tuple[int, str]:
+def given(database_url: str, server: TwilioServer, **changed: object) -> Both:
+    """Return the house's settings and those that switch WhatsApp on."""
+    named = whatsapp_settings(server) | changed
+    own = {name: named.pop(name) for name in WhatsAppSettings.model_fields if name in named}
+    return Settings(_env_file=None, database_url=database_url, **named), WhatsAppSettings(_env_file=None, **own)
+
+
+async def run(settings: Both, language: str = "en") -> tuple[int, str]:
     """Run the command; return its exit code and what it printed."""
     out = io.StringIO()
-    code = await asyncio.to_thread(set_up, settings, Lines(Texts(language), out))
+    code = await asyncio.to_thread(set_up, *settings, Lines(Texts(language), out))
     return code, out.getvalue()
 
 
@@ -105,6 +112,30 @@ async def test_what_was_made_before_a_failure_stays(
     assert len(twilio_server.contents.known) == 4
 
 
+async def test_an_approval_whose_answer_was_lost_is_not_asked_for_again(
+    database_url: str, store: Store, twilio_server: TwilioServer
+) -> None:
+    settings = given(database_url, twilio_server)
+    await run(settings)
+    twilio_server.contents.decide("pending")
+    async with store.begin() as tx:  # as if the process had died while it waited for the answer
+        await tx.execute(text("update content_templates set approval = 'unsubmitted', checked_at = null"))
+    code, said = await run(settings)
+    assert code == 0, said
+    assert {one.approval for one in await made(store, twilio_server.sender) if one.name == "news"} == {"pending"}
+    assert posts(twilio_server, "ApprovalRequests/whatsapp") == 2
+
+
+async def test_whoever_runs_it_twice_at_once_makes_everything_once(
+    database_url: str, store: Store, twilio_server: TwilioServer
+) -> None:
+    settings = given(database_url, twilio_server)
+    outcomes = await asyncio.gather(run(settings), run(settings), run(settings))
+    assert [code for code, _ in outcomes] == [0, 0, 0], outcomes
+    assert {one.content_sid for one in await made(store, twilio_server.sender)} == set(twilio_server.contents.known)
+    assert (posts(twilio_server, "/Content"), posts(twilio_server, "ApprovalRequests/whatsapp")) == (4, 2)
+
+
 @pytest.mark.parametrize("status", ["approved", "rejected", "paused", "a word of tomorrow"])
 async def test_what_meta_decides_is_learnt(
     database_url: str, store: Store, twilio_server: TwilioServer, status: str
@@ -133,7 +164,7 @@ async def test_in_the_sandbox_nothing_is_handed_to_meta(
 
 
 async def test_who_has_not_switched_it_on_is_told_what_to_set() -> None:
-    code, said = await run(Settings(_env_file=None))
+    code, said = await run((Settings(_env_file=None), WhatsAppSettings(_env_file=None)))
     assert code == 1
     for name in ("TWILIO_ACCOUNT_SID", "TWILIO_AUTH_TOKEN", "WHATSAPP_FROM", "WHATSAPP_BUSINESS_PURPOSE", "PUBLIC_URL"):
         assert name in said
