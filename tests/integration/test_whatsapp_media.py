@@ -291,7 +291,7 @@ async def test_a_picture_that_nobody_heard_of_is_fetched_when_it_is_listed(
     ann = twilio_server.person()
     ann.unheard = True
     await ann.send_picture("while you were away")
-    part = whatsapp.gateway.whatsapp
+    part = whatsapp.gateway.channels["whatsapp"]
     assert part is not None
     found = await part.channel.missed(datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1))
     (event,) = part.channel.parse(found[0].body)
