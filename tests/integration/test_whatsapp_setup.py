@@ -22,7 +22,6 @@ from tests.fakes.twilio import TwilioServer
 from tests.support.whatsapp import PUBLIC
 from tests.support.whatsapp import settings as whatsapp_settings
 
-
 Both = tuple[Settings, WhatsAppSettings]
 
 
