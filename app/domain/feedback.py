@@ -38,7 +38,7 @@ class Classification:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """One stored thing a person said about a reply."""
+    """One stored thing a person said about a reply; `question`: by their own later word it was none, and was answered."""
 
     id: UUID
     turn_id: UUID
@@ -50,6 +50,7 @@ class Feedback:
     language: str | None
     classified_by: ClassifiedBy | None = None
     spoken: bool = False
+    question: bool = False
 
 
 def _any(*words: str) -> re.Pattern[str]:

@@ -81,10 +81,12 @@ def data_use(channels: Iterable[Installed]) -> Mapping[str, DataUse]:
 def _load(point: EntryPoint) -> AnyPackage:
     try:
         loaded = point.load()
-    except Exception as error:  # somebody else's module, which may fail in any way
+    except (Exception, SystemExit) as error:  # somebody else's module, which may fail in any way
         raise ConfigError(f"{_named(point)} cannot be imported ({type(error).__name__}: {error})") from error
     if not isinstance(loaded, ChannelPackage) or not _NAME.fullmatch(loaded.name):
         raise ConfigError(f"{_named(point)} is no ChannelPackage with a name in small letters")
+    if not (isinstance(loaded.settings, type) and issubclass(loaded.settings, ChannelSettings)):
+        raise ConfigError(f"{_named(point)}: its settings are no ChannelSettings")
     return loaded
 
 

@@ -7,7 +7,10 @@ from app.errors import StoreUnavailableError
 from app.ports import PartHealth
 from app.services.relay import Relay
 from app.store import Store
+from app.telemetry import Log
 from bots.package import Part
+
+log = Log(__name__)
 
 
 class GatewayParts:
@@ -24,7 +27,7 @@ class GatewayParts:
         """Return every part's state. Only what the gateway cannot take messages without is required."""
         found = [await self._database(), self._broker(), await self._model_server()]
         for name, part in self._channels.items():
-            found.append(await part.health() if part else PartHealth(name, "off"))
+            found.append(await _of(name, part) if part else PartHealth(name, "off"))
         return found
 
     async def _database(self) -> PartHealth:
@@ -39,3 +42,11 @@ class GatewayParts:
 
     async def _model_server(self) -> PartHealth:
         return PartHealth("model_server", "ok" if await self._model.healthy() else "down")
+
+
+async def _of(name: str, part: Part) -> PartHealth:
+    try:
+        return await part.health()
+    except Exception as error:  # noqa: BLE001 - somebody else's package, which must not hide how the others are
+        log.failure("channel:health:failed", error, channel=name)
+        return PartHealth(name, "down", type(error).__name__)

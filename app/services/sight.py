@@ -22,6 +22,8 @@ _DECODERS = {"image/jpeg": "JPEG", "image/png": "PNG", "image/webp": "WEBP", "im
 # Few colours and sharp edges, as of a screen, are kept as they are; what a camera took is as good as JPEG.
 _SHARP = frozenset({"PNG", "GIF"})
 _QUALITY = 88
+_DEEP = frozenset({"I", "I;16", "I;16B", "I;16L"})
+_TO_EIGHT_BITS = 256
 # What decoders of damaged files raise: https://pillow.readthedocs.io/en/stable/reference/Image.html#PIL.Image.open
 _DAMAGED = (OSError, ValueError, SyntaxError, EOFError, LookupError, TypeError, OverflowError, struct.error)
 
@@ -75,16 +77,34 @@ def _upright(opened: "Image.Image") -> "Image.Image":
 
     # A camera's picture is decoded at a half, a quarter or an eighth of its size, where that is still large enough.
     opened.draft("RGB", (LONGEST_SIDE, LONGEST_SIDE))
-    upright = ImageOps.exif_transpose(opened)
+    upright = _in_eight_bits(ImageOps.exif_transpose(opened))
     # Colours of a palette cannot be mixed, so they become real ones first.
     whole = upright.convert("RGBA" if upright.has_transparency_data else "RGB")
     whole.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
     return whole
 
 
+def _in_eight_bits(picture: "Image.Image") -> "Image.Image":
+    """Return greys of 16 bits, as of scanners, in 8: the library's own conversion makes all but the darkest white."""
+    if picture.mode not in _DEEP:
+        return picture
+    grey = picture.point(lambda level: level / _TO_EIGHT_BITS).convert("L")
+    grey.info.pop("transparency", None)  # a level of the 16 bits
+    return grey
+
+
 def _written(picture: "Image.Image", form: str) -> Picture:
-    bare = picture if form == "PNG" else picture.convert("RGB")
+    bare = picture if form == "PNG" else _opaque(picture)
     bare.info = {}  # profiles, comments and resolutions would be written along
     file = BytesIO()
     bare.save(file, form, quality=_QUALITY)
     return Picture(f"image/{form.lower()}", file.getvalue(), bare.width, bare.height)
+
+
+def _opaque(picture: "Image.Image") -> "Image.Image":
+    """Return a picture as on white paper; what lies under the transparent, mostly black, was not to be seen."""
+    if picture.mode != "RGBA":
+        return picture
+    from PIL import Image  # noqa: PLC0415 - with the rest of it
+
+    return Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture).convert("RGB")

@@ -85,8 +85,9 @@ async def by_evidence(tx: Tx, person_id: UUID, evidence: str) -> Feedback | None
 
 
 async def open_of_turn(tx: Tx, person_id: UUID, turn_id: UUID) -> Feedback | None:
-    """Return the newest feedback of this person on a turn."""
-    query = select(feedback).where(feedback.c.turn_id == turn_id, feedback.c.person_id == person_id)
+    """Return the newest feedback of this person on a turn, but for what was a question after all."""
+    mine = select(feedback).where(feedback.c.turn_id == turn_id, feedback.c.person_id == person_id)
+    query = mine.where(~feedback.c.flags.has_key(ASKED_ANEW))
     row = (await tx.execute(query.order_by(feedback.c.created_at.desc()).limit(1))).one_or_none()
     return _feedback(row) if row else None
 
@@ -183,4 +184,4 @@ def _feedback(row: Row[tuple[object, ...]]) -> Feedback:
     kind = row._mapping["class"]  # noqa: SLF001 - public by its documentation; `class` is no attribute name
     found = FeedbackClass(kind) if kind else None
     said = (row.id, row.turn_id, row.person_id, row.kind, found, row.text, row.confidence, row.language)
-    return Feedback(*said, row.classified_by, bool(row.flags.get("spoken")))
+    return Feedback(*said, row.classified_by, bool(row.flags.get("spoken")), ASKED_ANEW in row.flags)

@@ -177,6 +177,13 @@ async def newest(tx: Tx, claimed: Claimed) -> bool:
     return await tx.scalar(later) is None
 
 
+async def stopped(tx: Tx, claimed: Claimed) -> bool:
+    """Whether somebody asked to stop after an update came in: what stops overtakes, in the `stop:` lane of the same chat."""
+    bot, _, lane = claimed.lane.partition(":")
+    later = select(inbox.c.id).where(inbox.c.lane == f"{bot}:stop:{lane}", inbox.c.id > claimed.id).limit(1)
+    return await tx.scalar(later) is not None
+
+
 async def retry(tx: Tx, claimed: Claimed, owner: str, delay_s: float, error: str) -> None:
     """Give a row back to be tried again later; its lane waits for it."""
     await tx.execute(_held(claimed, owner).values(_back(delay_s) | {"error": error}))

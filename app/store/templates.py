@@ -12,6 +12,7 @@ from app.store.tables.people import content_templates as t
 
 UNDECIDED = ("received", "pending")
 REFUSED = ("rejected", "paused", "disabled")
+_MAKING_LOCK = 6_340_117
 APPROVALS = ("unsubmitted", *UNDECIDED, "approved", *REFUSED)
 
 
@@ -24,6 +25,11 @@ class Made:
     content_sid: str
     digest: bytes
     approval: str
+
+
+async def alone(tx: Tx) -> None:
+    """Wait until nobody else makes templates, and let nobody begin until `tx` ends."""
+    await tx.execute(select(func.pg_advisory_xact_lock(_MAKING_LOCK)))
 
 
 async def made(tx: Tx, bot_id: UUID) -> Sequence[Made]:

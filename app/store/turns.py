@@ -215,6 +215,19 @@ async def last(tx: Tx, chat_id: UUID) -> Turn | None:
     return await _one(tx, select(turns).where(turns.c.chat_id == chat_id).order_by(turns.c.number.desc()).limit(1))
 
 
+async def last_seen(tx: Tx, chat_id: UUID) -> Turn | None:
+    """Return the newest turn of a chat but for those whose reply nobody can have seen: it waits still, or never went out.
+
+    A reply that is just being sent, or may have been, counts as seen.
+    """
+    waits = outbox.c.state.in_(("held", "failed", "withdrawn")) | ((outbox.c.state == "due") & (outbox.c.attempts == 0))
+    unseen = select(outbox.c.id).where(
+        outbox.c.turn_id == turns.c.id, outbox.c.part == 0, outbox.c.sent_version == 0, waits
+    )
+    seen = select(turns).where(turns.c.chat_id == chat_id, ~unseen.exists())
+    return await _one(tx, seen.order_by(turns.c.number.desc()).limit(1))
+
+
 async def forget_texts_of_ended_sessions(tx: Tx, idle_minutes: int) -> int:
     """Drop texts and pictures of sessions that ended while their person did not allow memory; return how many turns lost
     theirs.

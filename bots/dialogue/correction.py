@@ -95,6 +95,8 @@ async def keep_after_all(parts: Parts, room: Room, feedback_id: UUID, press_id: 
             return
         given = await feedback.access(tx, room.person_id, feedback_id)
         turn = await turns.access_turn(tx, room.person_id, given.turn_id)
+        if given.question:
+            raise NotFoundError  # they took it back since: there is no wish to keep
         if not room.allows(Purpose.MEMORY):
             room = await consent.switch(tx, parts, room, Purpose.MEMORY, "1", f"button:{press_id}")
             await consent.refresh(tx, parts, room, None)

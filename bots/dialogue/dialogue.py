@@ -23,7 +23,7 @@ from app.errors import ChannelAwayError, NotFoundError
 from app.failpoints import reach
 from app.ports import Channel
 from app.services.lanes import Work
-from app.store import Tx, holding, outbox, people, turns
+from app.store import Tx, holding, inbox, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
 from bots.dialogue import album, attachments, choices, entrance, leaving, message, press, voting
@@ -151,6 +151,10 @@ class Dialogue:
     ) -> message.Then | None:
         room = replace(room, first_time=before.first_time)  # who was greeted before the fetch was so by this message
         await album.end(tx, work, taken.together)
+        if await inbox.stopped(tx, work.claimed):
+            # There was no turn yet that could be stopped, and they were told that nothing is being written.
+            await work.done(tx, "refused", "stopped")
+            return None
         if not leaving.is_gone(room):  # who left meanwhile reads how to come back, and nothing else
             await attachments.tell(tx, room, taken, work.claimed)
             if taken.empty:

@@ -61,7 +61,7 @@ async def _rated(tx: Tx, room: Room, event: MessageEvent, value: int) -> bool:
 
 async def rated_turn(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:
     """Return the turn whose reply a vote in words is about."""
-    return await (replied_to(tx, room, event) if event.reply_to else turns.last(tx, room.chat.id))
+    return await (replied_to(tx, room, event) if event.reply_to else turns.last_seen(tx, room.chat.id))
 
 
 async def replied_to(tx: Tx, room: Room, event: MessageEvent) -> Turn | None:

@@ -13,6 +13,7 @@ from app.errors import InvalidInputError
 
 Form = MultiDict[str]
 MAX_FIELDS = 500
+MAX_DIGITS = 99
 ME = "whatsapp:"
 
 
@@ -44,7 +45,7 @@ def maybe(form: Form, name: str) -> str | None:
 def number(form: Form, name: str) -> int:
     """Return a whole number of zero or more, 0 where the field is missing."""
     value = maybe(form, name) or "0"
-    if not (value.isascii() and value.isdecimal()):
+    if not (value.isascii() and value.isdecimal() and len(value) <= MAX_DIGITS):
         raise InvalidInputError(f"{name} is not a whole number")
     return int(value)
 

@@ -9,7 +9,9 @@ https://www.twilio.com/docs/messaging/api/media-resource
 """
 
 import asyncio
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from socket import inet_aton
 
 import aiohttp
 from yarl import URL
@@ -24,6 +26,8 @@ _OK = 200
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _REFUSED = frozenset({400, 401, 403})
+# Behind these a translator finds an address of the older kind, whichever it is: RFC 6052.
+_TRANSLATED = IPv6Network("64:ff9b::/96")
 
 
 class MediaClient:
@@ -104,17 +108,26 @@ async def _body(answer: aiohttp.ClientResponse, most: int) -> bytes:
 
 def _is_loopback(url: URL) -> bool:
     number = _number(url)
-    return url.host == "localhost" or (number is not None and number.is_loopback)
+    return _host(url) == "localhost" or (number is not None and number.is_loopback)
 
 
 def _is_inside(url: URL) -> bool:
     """Whether an address names this machine, or by its number one that is not on the internet."""
-    number = _number(url)
-    return url.host == "localhost" or (number is not None and not number.is_global)
+    number, host = _number(url), _host(url)
+    named = host == "localhost" or host.endswith(".localhost")
+    return named or (number is not None and not (number.is_global and number not in _TRANSLATED))
+
+
+def _host(url: URL) -> str:
+    return (url.host or "").removesuffix(".")
 
 
 def _number(url: URL) -> IPv4Address | IPv6Address | None:
+    """Return the number that a host is, also where it is spelt as resolvers take it: `127.1`, `0x7f.1`, `2130706433`."""
+    host = _host(url)
+    with suppress(ValueError):
+        return ip_address(host)
     try:
-        return ip_address(url.host or "")
-    except ValueError:
+        return IPv4Address(inet_aton(host))
+    except (OSError, ValueError):
         return None

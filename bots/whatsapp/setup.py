@@ -15,7 +15,7 @@ from twilio.base.exceptions import TwilioException
 from twilio.rest import Client
 
 from app.errors import DeliveryUncertainError
-from app.store import Store, templates
+from app.store import Store, Tx, templates
 from app.store.templates import APPROVALS, UNDECIDED, Made
 from bots.whatsapp.faults import meaning
 from bots.whatsapp.templates import Definition, Json
@@ -51,18 +51,12 @@ async def set_up(client: Client, store: Store, bot_id: UUID, wanted: Sequence[De
         DeliveryError: Twilio refused, or did not answer; what was made until then is kept.
         StoreUnavailableError: the database is away.
     """
-    async with store.begin() as tx:
-        known = {(one.name, one.language): one for one in await templates.made(tx, bot_id)}
     outcomes = []
     for one in wanted:
-        stands = known.get((one.name, one.language))
-        new = stands is None or stands.digest != one.digest
-        template = await _make(client, store, bot_id, one) if new or stands is None else stands
-        if one.category and not new:
-            template = await _keep(store, bot_id, template, await _status(client, template.content_sid))
-        if one.category and template.approval == UNSUBMITTED:
-            template = await _submitted(client, store, bot_id, one, template)
-        outcomes.append(Outcome(template, new, one.category is not None))
+        outcome = await _made(client, store, bot_id, one)
+        if outcome.needs_approval:
+            outcome = replace(outcome, template=await _approved(client, store, bot_id, one))
+        outcomes.append(outcome)
     return outcomes
 
 
@@ -77,23 +71,47 @@ async def check_approvals(client: Client, store: Store, bot_id: UUID) -> None:
         known = await templates.made(tx, bot_id)
     for one in known:
         if one.approval in UNDECIDED:
-            await _keep(store, bot_id, one, await _status(client, one.content_sid))
+            status = await _status(client, one.content_sid)
+            async with store.begin() as tx:
+                await _keep(tx, bot_id, one, status)
 
 
-async def _make(client: Client, store: Store, bot_id: UUID, wanted: Definition) -> Made:
-    made = await _asked(client.content.v1.contents.create_async(content_create_request=_Body(wanted.body())))
-    template = Made(wanted.name, wanted.language, str(made.sid), wanted.digest, UNSUBMITTED)
+async def _made(client: Client, store: Store, bot_id: UUID, wanted: Definition) -> Outcome:
+    """Return a template as it stands, made where it does not. Who sets up at the same time waits, and finds it standing."""
+    needs_approval = wanted.category is not None
     async with store.begin() as tx:
+        await templates.alone(tx)
+        stands = await _standing(tx, bot_id, wanted)
+        if stands and stands.digest == wanted.digest:
+            return Outcome(stands, new=False, needs_approval=needs_approval)
+        made = await _asked(client.content.v1.contents.create_async(content_create_request=_Body(wanted.body())))
+        template = Made(wanted.name, wanted.language, str(made.sid), wanted.digest, UNSUBMITTED)
         await templates.keep(tx, bot_id, template)
-    return template
+    return Outcome(template, new=True, needs_approval=needs_approval)
 
 
-async def _submitted(client: Client, store: Store, bot_id: UUID, wanted: Definition, template: Made) -> Made:
-    """Ask for approval; return the template with how that stands."""
-    body = _Body({"name": wanted.full_name, "category": wanted.category})
-    content = client.content.v1.contents(template.content_sid)
-    asked = await _asked(content.approval_create.create_async(content_approval_request=body))
-    return await _keep(store, bot_id, template, str(asked.status))
+async def _approved(client: Client, store: Store, bot_id: UUID, wanted: Definition) -> Made:
+    """Return a template with how its approval stands, which is asked for where nobody did.
+
+    Twilio is asked first: where an earlier run never had its answer, the name is given away already.
+    """
+    async with store.begin() as tx:
+        await templates.alone(tx)
+        template = await _standing(tx, bot_id, wanted)
+        if template is None:
+            raise DeliveryUncertainError  # the bot was taken away meanwhile
+        status = await _status(client, template.content_sid)
+        if status == UNSUBMITTED:
+            body = _Body({"name": wanted.full_name, "category": wanted.category})
+            content = client.content.v1.contents(template.content_sid)
+            asked = await _asked(content.approval_create.create_async(content_approval_request=body))
+            status = str(asked.status)
+        return await _keep(tx, bot_id, template, status)
+
+
+async def _standing(tx: Tx, bot_id: UUID, wanted: Definition) -> Made | None:
+    known = await templates.made(tx, bot_id)
+    return next((one for one in known if (one.name, one.language) == (wanted.name, wanted.language)), None)
 
 
 async def _status(client: Client, content_sid: str) -> str:
@@ -101,10 +119,9 @@ async def _status(client: Client, content_sid: str) -> str:
     return str((found.whatsapp or {}).get("status") or UNSUBMITTED)
 
 
-async def _keep(store: Store, bot_id: UUID, template: Made, status: str) -> Made:
+async def _keep(tx: Tx, bot_id: UUID, template: Made, status: str) -> Made:
     approval = status if status in APPROVALS else UNDECIDED[-1]  # a word that Twilio did not use before
-    async with store.begin() as tx:
-        await templates.decided(tx, bot_id, template.content_sid, approval)
+    await templates.decided(tx, bot_id, template.content_sid, approval)
     return replace(template, approval=approval)
 
 

@@ -314,3 +314,19 @@ async def test_health_names_it_and_metrics_count_it(gateway: Road, parrot: Parro
         body = await answer.text()
     assert 'mentee_updates_total{channel="parrot"' in body
     assert 'mentee_parts_total{channel="parrot",result="sent"}' in body
+
+
+async def test_a_package_that_cannot_say_how_it_is_hides_nobody_else(
+    gateway: Road, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from parrot import ParrotPart
+
+    async def broken(_: object) -> None:
+        raise KeyError("its own business")
+
+    monkeypatch.setattr(ParrotPart, "health", broken)
+    async with aiohttp.ClientSession() as session, session.get(f"{gateway.url}/readyz") as answer:
+        assert answer.status == 200
+        parts = (await answer.json())["parts"]
+    assert parts["parrot"] == {"state": "down", "detail": "KeyError"}
+    assert parts["web"]["state"] == "ok"

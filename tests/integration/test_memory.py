@@ -5,6 +5,7 @@ import pytest
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.model.replies import Call
 from tests.support.road import Road, Visitor, button, replies
+from tests.support.whatsapp import settled
 
 LINE = "End every answer with 'Stay curious!'"
 
@@ -385,3 +386,45 @@ async def test_a_reason_pressed_twice_counts_once_and_another_one_takes_its_plac
     await remembering.wait(lambda items: len([i for i in items if "keep this in mind" in i.get("plain", "")]) == 2)
     (kept,) = await running.rows("select excluded from feedback")
     assert kept["excluded"] is False
+
+
+async def test_who_left_is_not_written_to_for_a_button_that_is_still_there(
+    running: Road, visitor: Visitor, model: ModelServer
+) -> None:
+    model.reply_with(obedient)
+    await dislike(visitor)
+    await visitor.say(LINE)
+    asked = await visitor.offered("you haven't allowed memory", "Allow")
+    await visitor.press("o::out")
+    left = await visitor.told("come back")
+    await visitor.press(button(asked, "Allow"), asked["message_id"])
+    await settled(running)
+    assert (await visitor.messages())[-1]["id"] == left["id"]
+    assert await running.rows("select 1 from memory_lines") == []
+
+
+async def test_what_was_a_question_after_all_is_not_kept_by_a_later_button(
+    running: Road, visitor: Visitor, model: ModelServer
+) -> None:
+    model.reply_with(obedient)
+    await dislike(visitor)
+    await visitor.say(LINE)
+    asked = await visitor.offered("you haven't allowed memory", "Allow")
+    await visitor.press(button(asked, "Allow").replace("a:", "n:"))
+    await visitor.press(button(asked, "Allow"), asked["message_id"])
+    await settled(running)
+    assert await running.rows("select 1 from memory_lines") == []
+    assert not (await visitor.about_me())["consents"]["memory"]["on"]
+
+
+async def test_what_was_a_question_after_all_is_not_learnt_by_a_reason(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    model.reply_with(obedient)
+    await dislike(remembering)
+    await remembering.say("like a pirate would")
+    asked = await remembering.told("I'm not sure what you meant")
+    await remembering.press(button(asked, "new question"), asked["message_id"])
+    await remembering.press(button(asked, "Style"), asked["message_id"])
+    await settled(running)
+    assert await running.rows("select 1 from memory_lines") == []

@@ -162,6 +162,22 @@ async def test_a_file_server_that_is_away_is_asked_again(
     assert len(telegram_server.calls_of("getFile")) == 2
 
 
+async def test_what_is_stopped_while_it_is_fetched_is_not_answered(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
+) -> None:
+    telegram_server.fail_next("getFile", 502, times=1)
+    asked = len(model.calls)
+    ann.send_photo("what is this?")
+    await telegram_server.wait_for(lambda: telegram_server.calls_of("getFile"), 20)
+    ann.say("/stop")
+    await read(telegram_server, ann, "I'm not writing anything")
+    await settled(telegram, beyond=2)
+    assert len(model.calls) == asked
+    assert await kept(telegram) == []
+    ann.send_photo("and this?")  # what comes after it is a message again
+    await read(telegram_server, ann, "You said: and this? [picture ")
+
+
 async def test_one_that_stays_away_ends_in_an_honest_sentence(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
 ) -> None:

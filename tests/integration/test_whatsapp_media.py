@@ -207,6 +207,16 @@ async def test_a_forged_address_gets_no_request_and_no_token(
         "https://169.254.169.254/latest/meta-data/",
         "ftp://media.example.org/x",
         "//127.0.0.1:{port}/x",
+        "https://2130706433:{port}/x",
+        "https://127.1:{port}/x",
+        "https://0x7f.0.0.1:{port}/x",
+        "https://017700000001:{port}/x",
+        "https://0:{port}/x",
+        "https://127.0.0.1.:{port}/x",
+        "https://localhost.:{port}/x",
+        "https://media.localhost:{port}/x",
+        "https://[::ffff:127.0.0.1]:{port}/x",
+        "https://[64:ff9b::7f00:1]:{port}/x",
     ],
 )
 async def test_twilios_own_host_points_nowhere_inside(location: str, unused_tcp_port: int) -> None:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Sequence
 
 import pytest
+from sqlalchemy import text
 
 from app import cli, config
 from app.config import Settings
@@ -118,14 +119,23 @@ async def test_an_approval_whose_answer_was_lost_is_not_asked_for_again(
 ) -> None:
     settings = given(database_url, twilio_server)
     await run(settings)
-    sender = twilio_server.sender
-    async with store.begin() as tx:
-        bot = await people.ensure_bot(tx, "whatsapp", sender.partition("+")[2])
-        for one in await templates.made(tx, bot):
-            await templates.decided(tx, bot, one.content_sid, "unsubmitted")
-    assert (await run(settings))[0] == 0
-    assert {one.approval for one in await made(store, sender) if one.name == "news"} == {"received"}
+    twilio_server.contents.decide("pending")
+    async with store.begin() as tx:  # as if the process had died while it waited for the answer
+        await tx.execute(text("update content_templates set approval = 'unsubmitted', checked_at = null"))
+    code, said = await run(settings)
+    assert code == 0, said
+    assert {one.approval for one in await made(store, twilio_server.sender) if one.name == "news"} == {"pending"}
     assert posts(twilio_server, "ApprovalRequests/whatsapp") == 2
+
+
+async def test_whoever_runs_it_twice_at_once_makes_everything_once(
+    database_url: str, store: Store, twilio_server: TwilioServer
+) -> None:
+    settings = given(database_url, twilio_server)
+    outcomes = await asyncio.gather(run(settings), run(settings), run(settings))
+    assert [code for code, _ in outcomes] == [0, 0, 0], outcomes
+    assert {one.content_sid for one in await made(store, twilio_server.sender)} == set(twilio_server.contents.known)
+    assert (posts(twilio_server, "/Content"), posts(twilio_server, "ApprovalRequests/whatsapp")) == (4, 2)
 
 
 @pytest.mark.parametrize("status", ["approved", "rejected", "paused", "a word of tomorrow"])

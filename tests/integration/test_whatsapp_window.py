@@ -345,3 +345,27 @@ async def test_where_nobody_knows_when_they_wrote_twilio_is_asked(
         await settled(gateway)
         assert ("a notice" in ann.texts) is unknown
         await twilio_server.hang_up()
+
+
+@pytest.mark.parametrize("said", ["good", "👍", "great answer"])
+async def test_a_word_of_who_comes_back_is_no_vote_on_what_waited_unseen(
+    database_url: str, model: ModelServer, twilio_server: TwilioServer, said: str
+) -> None:
+    """The question about the reply that waits was lost with it: nobody asked, and nobody answers."""
+    async with road(database_url, model.url, ask_after_silent_replies=2, **settings(twilio_server)) as gateway:
+        connect(twilio_server, gateway)
+        ben = twilio_server.person("Ben")
+        await ben.say("one")
+        await until(ben, "You said: one")
+        await settled(gateway)
+        ben.refusal = 63016
+        await ben.say("two")
+        await settled(gateway, beyond=1)
+        assert "You said: two" in await held(gateway)
+        ben.refusal = None
+        await ben.say(said)
+        await until(ben, "You said: two")
+        await settled(gateway, beyond=2)
+        voted = await gateway.rows("select t.user_text from votes v join turns t on t.id = v.turn_id")
+        assert [row["user_text"] for row in voted if row["user_text"] != "one"] == []
+        await twilio_server.hang_up()

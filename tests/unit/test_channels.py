@@ -1,5 +1,6 @@
 """Channel packages: found by entry point, their settings read and checked, and what is wrong with one said by its name."""
 
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -127,6 +128,14 @@ def package(name: str, settings: type[ChannelSettings] = PigeonSettings) -> Chan
 
 PIGEON, SECOND_TELEGRAM, GREEDY = package("pigeon"), package("telegram"), package("greedy", GreedySettings)
 SHOUTING, NO_PACKAGE = package("Pigeon!"), object()
+UNSETTLED = package("unsettled", dict)  # type: ignore[arg-type]
+
+
+def __getattr__(name: str) -> object:
+    """A package that ends its process as it is imported."""
+    if name == "LEAVING":
+        sys.exit(0)
+    raise AttributeError(name)
 
 
 @pytest.fixture
@@ -160,6 +169,8 @@ def test_a_package_is_found_by_its_entry_point_and_trains_nothing_unless_it_says
         ("NO_PACKAGE", "is no ChannelPackage"),
         ("SHOUTING", "is no ChannelPackage with a name in small letters"),
         ("SECOND_TELEGRAM", "there is another channel package named telegram; uninstall one"),
+        ("UNSETTLED", "its settings are no ChannelSettings"),
+        ("LEAVING", "cannot be imported .SystemExit"),
         ("GREEDY", "channel package greedy: TELEGRAM_BOT_TOKEN is a setting of telegram already"),
     ],
 )

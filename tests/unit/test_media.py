@@ -156,6 +156,25 @@ def test_what_has_sharp_edges_stays_sharp_and_see_through(form: str) -> None:
         assert after.getpixel((15, 10))[3] == 0  # type: ignore[index]
 
 
+@pytest.mark.parametrize("level", [0, 7, 100, 200, 255])
+def test_a_scanners_grey_of_sixteen_bits_keeps_its_levels(level: int) -> None:
+    file = io.BytesIO()
+    Image.new("I;16", (20, 20), level * 257).save(file, "PNG", transparency=level * 257)
+    with opened(clean(file.getvalue())) as after:
+        assert after.convert("RGBA").getpixel((10, 10)) == (level, level, level, 255)
+
+
+def test_black_on_nothing_is_not_black_on_black() -> None:
+    image = Image.new("RGBA", (20, 20), (0, 0, 0, 0))
+    image.paste((0, 0, 0, 255), (0, 0, 10, 20))
+    file = io.BytesIO()
+    image.save(file, "WEBP", lossless=True)
+    with opened(clean(file.getvalue())) as after:
+        levels = [after.convert("L").getpixel((x, 10)) for x in (3, 17)]
+    assert levels[0] < 30
+    assert levels[1] > 220
+
+
 def test_of_an_animation_the_first_picture_is_seen() -> None:
     frames = [Image.new("RGB", (10, 10), colour) for colour in ((250, 0, 0), (0, 250, 0))]
     file = io.BytesIO()

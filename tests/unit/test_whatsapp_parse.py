@@ -135,7 +135,16 @@ def test_what_cannot_be_stored_is_replaced() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"no form", form(MessageSid="-"), form(From="-"), form(From=""), form(From="+1555"), form(NumMedia="x")],
+    [
+        b"",
+        b"no form",
+        form(MessageSid="-"),
+        form(From="-"),
+        form(From=""),
+        form(From="+1555"),
+        form(NumMedia="x"),
+        form(NumMedia="9" * 5000),
+    ],
 )
 def test_what_makes_no_sense_is_refused(body: bytes) -> None:
     with pytest.raises(InvalidInputError):
