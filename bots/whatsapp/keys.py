@@ -66,7 +66,15 @@ def _lane(form: Form) -> str:
     if payload and overtakes(payload):
         return f"votes:{who}"
     body = maybe(form, "Body") or ""
-    return f"stop:{who}" if body.lower() in _STOPS or word(body) in _OVERTAKE else who
+    stops = body.lower() in _STOPS or word(body) in _OVERTAKE
+    return f"stop:{who}" if stops and _by_itself(form) else who
+
+
+def _by_itself(form: Form) -> bool:
+    """Whether a word may mean something: what is passed on, under a picture or a reply is a message like any other."""
+    beside = ("OriginalRepliedMessageSid", "MediaUrl0")
+    passed_on = any((maybe(form, name) or "").lower() == "true" for name in ("Forwarded", "FrequentlyForwarded"))
+    return not passed_on and not any(maybe(form, name) for name in beside)
 
 
 def _unreadable(body: bytes) -> RawUpdate:

@@ -183,6 +183,12 @@ def test_lanes() -> None:
     assert raw_message(form(ExternalUserId="whatsapp:US.a"), None).lane == ANN
     assert raw_message(form(Body="/STOP "), None).lane == f"stop:{ANN}"
     assert raw_message(form(Body="/cancel"), None).lane == f"stop:{ANN}"
+    for beside in (
+        {"Forwarded": "true"},
+        {"OriginalRepliedMessageSid": SID},
+        {"NumMedia": "1", "MediaUrl0": "https://a"},
+    ):
+        assert raw_message(form(Body="stop", **beside), None).lane == ANN
     assert raw_message(form(ButtonPayload=vote), None).lane == f"votes:{ANN}"
     assert raw_message(form(ButtonPayload=reason), None).lane == ANN
     assert raw_message(form(MessageSid="-"), None).lane == QUARANTINE_LANE
