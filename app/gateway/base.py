@@ -5,7 +5,7 @@ from pathlib import Path
 from app.domain.profiles import IDENTITY_FILE, BaseProfile, ModelIdentity
 from app.domain.turn import BaseIdentity
 from app.errors import ConfigError
-from app.services.converse import Base
+from app.services.request import Base
 from app.telemetry import Log
 
 log = Log(__name__)

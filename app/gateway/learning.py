@@ -8,9 +8,9 @@ from app.domain.person import Session
 from app.domain.policy import Route
 from app.errors import ConflictError, NotFoundError
 from app.services import forget, learn, release
-from app.services.converse import Learning
 from app.services.export import export_person
 from app.services.forget import HandOver
+from app.services.request import Learning
 from app.store import Store, Tx, feedback, releases
 
 

@@ -10,22 +10,20 @@ What is stored with a reply is what made it (invariant I2).
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from app.config import Settings
 from app.domain import prompt as prompts
-from app.domain.consent import Consents, Purpose
 from app.domain.media import Picture
 from app.domain.memory import MemoryLine, in_prompt
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
-from app.domain.person import Chat, Identity, Session
 from app.domain.policy import Route
 from app.domain.prompt import PastTurn
-from app.domain.turn import BaseIdentity, Origin, Outcome, Provenance, Turn
+from app.domain.turn import Origin, Outcome, Provenance, Turn
 from app.errors import (
     AdapterUnknownError,
     ModelError,
@@ -33,93 +31,21 @@ from app.errors import (
     ModelUnavailableError,
 )
 from app.failpoints import reach
-from app.ports import Channel, Model, Sampling
+from app.ports import Model, Sampling
 from app.services import asking, live
 from app.services.lanes import Work
 from app.services.live import LiveView
 from app.services.looking import looked_at
 from app.services.replies import as_shown, failure_content, release_news, reply_parts
+from app.services.request import Base, Begun, Learning, Plan, Request
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
-from app.services.writing import Asked, Asking, Writer
+from app.services.writing import Asked, Writer
 from app.store import Store, Tx, entering, memory, outbox, pictures, sessions, turns
 from app.telemetry import FIRST_TOKEN, REPLY, TURNS, Log
 
 log = Log(__name__)
 TEMPERATURE = 0.7
-
-
-@dataclass(frozen=True, slots=True)
-class Learning:
-    """What a turn asks of the learning side, in its own transactions."""
-
-    route: Callable[[Tx, Session], Awaitable[Route | None]]
-    """Finds the released adapter that may answer in a session."""
-    after_reply: Callable[[Tx, UUID], Awaitable[None]]
-    """Looks whether something of a person has earned a training."""
-    announce: Callable[[Tx, UUID], Awaitable[Sequence[str]]]
-    """Marks a release as told; returns the lines that its adapter has learnt."""
-
-
-@dataclass(frozen=True, slots=True)
-class Base:
-    """The base model as it is served: its name there, its identity, and its context in tokens."""
-
-    name: str
-    identity: BaseIdentity
-    context: int
-    learnable: bool
-    sees: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A message that shall be answered."""
-
-    channel: Channel
-    chat: Chat
-    session: Session
-    person_id: UUID | None
-    language: str
-    consents: Consents
-    identity: Identity
-    text: str
-    message_id: str | None
-    origin: Origin
-    sibling_of: UUID | None = None
-    greeted: bool = False
-    """Whether the same message was greeted, with the question of consent."""
-    pictures: tuple[Picture, ...] = ()
-
-    @property
-    def remembers(self) -> bool:
-        """Whether memory may be used here: alone with a person who allows it."""
-        return self.chat.private and self.consents.allows(Purpose.MEMORY)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What the model will be asked, and by which weights."""
-
-    route: Route | None
-    memory: tuple[MemoryLine, ...]
-    messages: Sequence[prompts.ChatMessage]
-    made_by: Provenance
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A turn whose row stands once its transaction is committed; the model may have been asked already."""
-
-    request: Request
-    turn: Turn
-    plan: Plan
-    work: Work
-    shown: bool
-    """Whether a message that says so is on its way."""
-    asking: Asking
-    unwanted: bool
-    """Whether somebody asked to stop it while nobody wrote it."""
 
 
 class Converse:

@@ -16,9 +16,9 @@ from app.domain.person import EXAMPLES, Awaiting
 from app.domain.text import is_blank, storable
 from app.domain.turn import Origin, Turn
 from app.errors import NotFoundError
-from app.services.converse import Begun, Request
 from app.services.feedback import Said
 from app.services.lanes import Work
+from app.services.request import Begun, Request
 from app.store import Tx, feedback, inbox, leaving, people, turns
 from bots.dialogue import commands, consent, correction, media, opinion
 from bots.dialogue.parts import Parts

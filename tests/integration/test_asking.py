@@ -130,7 +130,8 @@ async def test_a_template_that_is_gone_leaves_the_words(whatsapp: Road, twilio_s
     del twilio_server.contents.known[sid]
     ann = twilio_server.person()
     await talked(whatsapp, ann, "one", "two")
-    await until(ann, IN_WORDS)
+    assert (await until(ann, IN_WORDS)).body.startswith(ASKED)
+    assert len(await asks(whatsapp)) == 1
 
 
 async def test_a_question_in_korean(whatsapp: Road, twilio_server: TwilioServer) -> None:

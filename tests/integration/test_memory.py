@@ -174,10 +174,13 @@ async def test_nobody_allows_it_by_anothers_button(running: Road, visitor: Visit
     assert await running.rows("select 1 from memory_lines") == []
 
 
-async def test_a_wrong_fact_is_thanked_for_with_the_reason_why_nothing_is_learnt(visitor: Visitor) -> None:
+async def test_a_wrong_fact_is_thanked_for_with_the_reason_why_nothing_is_learnt(
+    running: Road, visitor: Visitor
+) -> None:
     await dislike(visitor)
     await visitor.say("That is wrong, Canberra is the capital")
     await visitor.told("I can't check facts myself, so nothing is learnt from this")
+    assert await running.rows("select 1 from memory_lines") == []
 
 
 @pytest.mark.parametrize(("reason", "sentence"), [("once", "just this time"), ("topic", "a new topic")])

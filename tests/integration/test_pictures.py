@@ -190,6 +190,7 @@ async def test_one_that_stays_away_ends_in_an_honest_sentence(
     await telegram.store_execute("update inbox set attempts = 4, due_at = now() where state = 'stored'")
     await read(telegram_server, ann, "Something went wrong")
     await settled(telegram)
+    assert [row["error"] for row in await telegram.rows("select error from inbox where state = 'dead'")] == ["gave_up"]
 
 
 async def test_one_can_go_on_talking_about_a_picture(

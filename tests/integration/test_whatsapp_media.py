@@ -19,7 +19,7 @@ from tests.fakes.transcriber import Transcriber
 from tests.fakes.twilio import TwilioServer
 from tests.support.media import PICTURE
 from tests.support.road import Road, road
-from tests.support.whatsapp import connect, settings, settled, until
+from tests.support.whatsapp import connect, count, settings, settled, until
 
 SEES = "qwen3-vl-4b"
 
@@ -135,6 +135,7 @@ async def test_what_is_too_slow_is_tried_again(
             await asyncio.sleep(0.05)
     twilio_server.media_delay_s = 0.0
     await until(ann, "You said: look [picture ")
+    assert await count(whatsapp, "turns") == 1
 
 
 async def test_neither_twilio_nor_the_database_waits_for_a_download(

@@ -147,6 +147,7 @@ async def test_media_that_are_not_given_out_hold_up_no_words(
     async with listening(database_url, model, twilio_server) as gateway:
         await until(bo, "You said: are you there?")
         await settled(gateway)
+        assert await count(gateway, "inbox where state in ('done', 'refused')") == 3
 
 
 async def test_what_may_still_come_by_itself_is_left_to_that(

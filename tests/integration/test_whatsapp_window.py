@@ -86,6 +86,7 @@ async def test_within_the_24_hours_everything_is_sent(whatsapp: Road, ann: Perso
     await silent_for(whatsapp, 23.9)
     await tell(whatsapp, "in time")
     await until(ann, "in time")
+    assert await held(whatsapp) == []
 
 
 async def test_the_next_word_lets_it_out_in_order_and_before_the_reply(whatsapp: Road, ann: Person) -> None:
@@ -105,6 +106,7 @@ async def test_a_tap_opens_the_window_too(whatsapp: Road, ann: Person) -> None:
     (row,) = await whatsapp.rows("select content from outbox where turn_id is not null")
     await ann.say("Good", ButtonPayload=row["content"]["buttons"][0][0]["data"], MessageType="interactive")
     await until(ann, "waiting")
+    assert await held(whatsapp) == []
 
 
 async def test_twilios_word_stands_above_our_clock(whatsapp: Road, twilio_server: TwilioServer, ann: Person) -> None:
@@ -219,6 +221,7 @@ async def test_an_approval_that_comes_later_is_used(whatsapp: Road, twilio_serve
     await settled(whatsapp)
     await clean(whatsapp.store, whatsapp.settings)
     await approve(whatsapp, twilio_server)
+    assert ann.texts == []
     await clean(whatsapp.store, whatsapp.settings)
     await until(ann, NEWS)
 
@@ -324,6 +327,7 @@ async def test_where_there_is_no_window_nothing_is_held(web_road: Road) -> None:
         async with web_road.store.begin() as tx:
             await outbox.put(tx, chat["id"], Content("still here"))
         await visitor.told("still here")
+    assert await held(web_road) == []
 
 
 @pytest.mark.parametrize("unknown", [True, False])
