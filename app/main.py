@@ -36,6 +36,7 @@ from app.gateway import channels as packages
 from app.gateway.base import served_base
 from app.gateway.channels import Installed
 from app.gateway.health import GatewayParts
+from app.gateway.keeping import Keeper
 from app.gateway.learning import Acts, learning_of, live_release
 from app.gateway.parts import Shared, build_channels
 from app.ports import Channel, Push
@@ -97,15 +98,10 @@ class Gateway:
     deliverer: Deliverer
     loops: Sequence[Coroutine[Any, Any, None]]
     channels: Mapping[str, Part | None]
+    keeper: Keeper
     closing: Sequence[Coroutine[Any, Any, None]]
     started: Started
     running: list[asyncio.Task[None]] = field(default_factory=list)
-    receiving: list[asyncio.Task[None]] = field(default_factory=list)
-
-    @property
-    def parts(self) -> Sequence[Part]:
-        """The channels that are switched on."""
-        return [part for part in self.channels.values() if part]
 
     async def start(self) -> None:
         """Give back what dead processes of this host hold; run the loops."""
@@ -113,10 +109,7 @@ class Gateway:
             await release_dead(tx, socket.gethostname(), psutil.pid_exists)
         loops = [self.lanes.run(), self.deliverer.run(), *self.loops]
         self.running = [asyncio.create_task(loop) for loop in loops]
-        for part in self.parts:
-            await part.start()
-        self.receiving = [asyncio.create_task(part.run()) for part in self.parts]
-        self.running += self.receiving
+        await self.keeper.start()
         self.started.complete()
 
     async def until_broken(self, stop: asyncio.Event) -> BaseException | None:
@@ -137,13 +130,10 @@ class Gateway:
 
     async def stop(self) -> None:
         """Stop in the order of the road: nothing more comes in, what runs ends, what is due goes out."""
-        for task in self.receiving:
-            task.cancel()
-        await asyncio.gather(*self.receiving, return_exceptions=True)
+        await self.keeper.stop_receiving()
         await self.lanes.stop()
         await self.deliverer.stop()
-        for part in self.parts:
-            await part.close()
+        await self.keeper.close()
         for task in self.running:
             task.cancel()
         await asyncio.gather(*self.running, return_exceptions=True)
@@ -184,7 +174,8 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     channels.update(built.by_bot)
 
     wake = relay(store)
-    parts = GatewayParts(store, model, wake, built.parts)
+    keeper = Keeper({name: part for name, part in built.parts.items() if part})
+    parts = GatewayParts(store, model, wake, built.parts, keeper.troubles)
     started = Started()
     app = _application(settings, store, parts, started, create_admin_app(store, acts, parts, settings))
     _add_routes(app, built.parts.values())
@@ -196,6 +187,7 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
         deliverer=Deliverer(store, _written_to(channels), owner, due),
         loops=(wake.run(), stops.run(), keep_house(store, settings)),
         channels=built.parts,
+        keeper=keeper,
         closing=[one.close() for one in opened if one],
         started=started,
     )

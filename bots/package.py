@@ -120,7 +120,7 @@ class Part(Protocol):
     async def run(self) -> None:
         """Connect and receive until cancelled; it may end by itself where there is nothing to do.
 
-        An error that it lets out ends the gateway.
+        An error that it lets out is logged, and it is run again a little later.
         """
         ...
 

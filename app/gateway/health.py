@@ -16,18 +16,29 @@ log = Log(__name__)
 class GatewayParts:
     """Asks each part."""
 
-    def __init__(self, store: Store, model: VllmClient, relay: Relay, channels: Mapping[str, Part | None]) -> None:
-        """Take the parts; a channel without one is switched off."""
+    def __init__(
+        self,
+        store: Store,
+        model: VllmClient,
+        relay: Relay,
+        channels: Mapping[str, Part | None],
+        troubles: Mapping[str, str],
+    ) -> None:
+        """Take the parts; a channel without one is switched off. `troubles` names the channels that are broken now."""
         self._store = store
         self._model = model
         self._relay = relay
         self._channels = channels
+        self._troubles = troubles
 
     async def health(self) -> Sequence[PartHealth]:
         """Return every part's state. Only what the gateway cannot take messages without is required."""
         found = [await self._database(), self._broker(), await self._model_server()]
         for name, part in self._channels.items():
-            found.append(await _of(name, part) if part else PartHealth(name, "off"))
+            if trouble := self._troubles.get(name):
+                found.append(PartHealth(name, "down", trouble))
+            else:
+                found.append(await _of(name, part) if part else PartHealth(name, "off"))
         return found
 
     async def _database(self) -> PartHealth:

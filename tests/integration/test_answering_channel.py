@@ -14,6 +14,7 @@ from aiohttp.test_utils import TestServer
 
 from app.domain.consent import UNSTATED
 from app.domain.outgoing import Content
+from app.gateway import keeping
 from app.ports import InResponse
 from app.services.housekeeping import clean
 from app.services.intake import Intake
@@ -314,6 +315,37 @@ async def test_health_names_it_and_metrics_count_it(gateway: Road, parrot: Parro
         body = await answer.text()
     assert 'mentee_updates_total{channel="parrot"' in body
     assert 'mentee_parts_total{channel="parrot",result="sent"}' in body
+
+
+@pytest.mark.parametrize("act", ["start", "run", "close"])
+async def test_a_package_that_breaks_ends_nobody_else_and_begins_again(
+    installed: None, database_url: str, model: ModelServer, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    from parrot import ParrotPart
+
+    broken = 0
+
+    async def breaks(_: object) -> None:
+        nonlocal broken
+        broken += 1
+        if broken < 3:
+            raise KeyError("its own business")
+
+    monkeypatch.setattr(keeping, "AGAIN_S", 0.3)
+    monkeypatch.setattr(ParrotPart, act, breaks)
+    async with road(database_url, model.url, parrot_secret=KEY) as gateway:
+        assert (await _part(gateway, "parrot"))["state"] == ("ok" if act == "close" else "down")
+        async with gateway.visitor() as visitor:
+            await visitor.ask("hello")
+        async with asyncio.timeout(10):
+            while (await _part(gateway, "parrot"))["state"] != "ok":
+                await asyncio.sleep(0.05)
+    assert broken == (1 if act == "close" else 3)
+
+
+async def _part(gateway: Road, name: str) -> dict[str, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"{gateway.url}/readyz") as answer:
+        return dict((await answer.json())["parts"][name])
 
 
 async def test_a_package_that_cannot_say_how_it_is_hides_nobody_else(
