@@ -72,6 +72,8 @@ INTAKE_CONNECTIONS = 4
 PAGE_CONNECTIONS = 2
 SMALL_MODEL_PARAMETERS = 500_000_000
 MAX_BODY = 4 * 1024 * 1024
+# The first words of the addresses that no channel may have.
+HOUSE_PATHS = frozenset({"", "admin", "export", "healthz", "metrics", "readyz", "receipt", "startupz"})
 JUDGE_TIMEOUT_S = 8.0
 # A recording of some minutes on a modest machine.
 TRANSCRIBE_TIMEOUT_S = 60.0
@@ -198,17 +200,24 @@ def _written_to(channels: Mapping[UUID, Channel]) -> Mapping[UUID, Channel]:
     return {bot: channel for bot, channel in channels.items() if isinstance(channel.capabilities.reply_mode, Push)}
 
 
-def _add_routes(app: web.Application, parts: Iterable[Part | None]) -> None:
-    """Add what channels are asked under.
+def check_paths(paths: Sequence[str]) -> None:
+    """Check what channels want to be asked under.
 
     Raises:
-        ConfigError: two of them claim the same path.
+        ConfigError: two of them claim the same path, or one claims what is no path or the house's own.
     """
-    claimed: set[str] = set()
-    for path, target in ((path, target) for part in parts if part for path, target in part.routes.items()):
-        if path in claimed:
+    for path in paths:
+        if not path.startswith("/") or path.split("/")[1] in HOUSE_PATHS:
+            raise ConfigError(f"a channel package claims the path {path!r}, which it cannot have; uninstall it")
+        if paths.count(path) > 1:
             raise ConfigError(f"two channel packages claim the path {path}; uninstall one")
-        claimed.add(path)
+
+
+def _add_routes(app: web.Application, parts: Iterable[Part | None]) -> None:
+    """Add what channels are asked under. Raises `ConfigError`."""
+    routes = [(path, target) for part in parts if part for path, target in part.routes.items()]
+    check_paths([path for path, _ in routes])
+    for path, target in routes:
         if isinstance(target, web.Application):
             app.add_subapp(path, target)
         else:

@@ -11,6 +11,7 @@ from app.domain.consent import EVERY_PURPOSE, NEVER_SHARED, UNSTATED
 from app.embedded.run import _check_channels
 from app.errors import ConfigError, PartError
 from app.gateway import channels
+from app.main import check_paths
 from bots.package import ChannelPackage
 from bots.telegram.package import PACKAGE as TELEGRAM
 
@@ -194,3 +195,13 @@ def test_a_check_that_takes_too_long_is_a_sentence(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("app.embedded.run.CHECK_TIMEOUT_S", 0.01)
     with pytest.raises(PartError, match=r"could not be checked within 0\.01 s"):
         _check_channels()
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [["/admin/parrot"], ["/"], ["readyz"], ["/metrics"], ["webhooks/parrot"], ["/webhooks/parrot", "/webhooks/parrot"]],
+)
+def test_a_path_that_no_channel_can_have_is_a_sentence(paths: list[str]) -> None:
+    with pytest.raises(ConfigError, match="claim the path|claims the path"):
+        check_paths(paths)
+    check_paths(["/chat", "/webhooks/parrot", "/webhooks/pigeon"])
