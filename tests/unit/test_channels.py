@@ -202,6 +202,6 @@ def test_a_check_that_takes_too_long_is_a_sentence(monkeypatch: pytest.MonkeyPat
     [["/admin/parrot"], ["/"], ["readyz"], ["/metrics"], ["webhooks/parrot"], ["/webhooks/parrot", "/webhooks/parrot"]],
 )
 def test_a_path_that_no_channel_can_have_is_a_sentence(paths: list[str]) -> None:
-    with pytest.raises(ConfigError, match="claim the path|claims the path"):
+    with pytest.raises(ConfigError, match=r"claims? the path"):
         check_paths(paths)
     check_paths(["/chat", "/webhooks/parrot", "/webhooks/pigeon"])
