@@ -268,7 +268,7 @@ async def again(parts: Parts, room: Room, turn: Turn, work: Work) -> None:
 
     Whose words they are stays as it was.
     """
-    if turn.user_text is None:
+    if turn.user_text is None or (not turn.user_text and not parts.sees):  # a picture alone, and a model without eyes
         async with parts.store.begin() as tx:
             await room.tell(tx, room.say("nothing_to_retry"))
             await work.done(tx)

@@ -16,13 +16,15 @@ from twilio.rest import Client
 from twilio.rest.api.v2010.account.message import MessageInstance
 
 from app.errors import DeliveryUncertainError
+from app.telemetry import Log
 from bots.base import RawUpdate
 from bots.whatsapp.faults import meaning
 from bots.whatsapp.form import ME
 from bots.whatsapp.keys import raw_message
 from bots.whatsapp.parse import MAX_MEDIA
 
-MOST = 1000
+log = Log(__name__)
+MOST = 5000
 PAGE = 100
 _REFUSED = range(400, 500)
 _FOR_NOW = frozenset({401, 408, 429})
@@ -43,6 +45,8 @@ async def missed(
         raise meaning(error) from error
     except (KeyError, TypeError, AttributeError) as error:
         raise DeliveryUncertainError from error  # an answer that is no list of messages
+    if len(found) == MOST:
+        log.warning("whatsapp:list:cut", most=MOST)  # what is older than these was said to nobody
     inbound = (one for one in found if one.direction == "inbound" and one.sid and (one.from_ or "").startswith(ME))
     heard = [one for one in inbound if _sent_at(one) < until]
     heard.reverse()  # the list begins with the newest, and knows seconds only

@@ -42,7 +42,7 @@ async def _asked(settings: WhatsAppSettings) -> str | None:
     headers = {"Authorization": aiohttp.encode_basic_auth(sid, token)}
     try:
         async with aiohttp.ClientSession(timeout=_TIMEOUT, headers=headers) as session, session.get(url) as answer:
-            body = await answer.json()
+            body = await answer.json() if answer.status == _OK else {}
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         return type(error).__name__
     if answer.status != _OK:

@@ -278,6 +278,22 @@ async def test_what_one_takes_along_has_the_picture_and_forgetting_drops_it(
     assert await kept(telegram) == []
 
 
+async def test_a_picture_alone_is_not_answered_again_by_a_model_without_eyes(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    named = {"telegram_bot_token": telegram_server.token, "telegram_base_url": telegram_server.base_url}
+    ann = telegram_server.user("Ann")
+    async with road(database_url, model.url, model=SEES, **named) as gateway:
+        ann.send_photo()
+        await read(telegram_server, ann, "You said nothing. [picture ")
+        await settled(gateway)
+    async with ModelServer(name="smollm2-135m") as blind, road(database_url, blind.url, **named) as gateway:
+        ann.say("/retry")
+        await read(telegram_server, ann, "There is no reply to try again")
+        assert len(await gateway.rows("select 1 from turns")) == 1
+        assert not blind.calls
+
+
 async def test_a_model_without_eyes_is_not_given_any(database_url: str, telegram_server: TelegramServer) -> None:
     named = {"telegram_bot_token": telegram_server.token, "telegram_base_url": telegram_server.base_url}
     async with ModelServer(name="smollm2-135m") as blind, road(database_url, blind.url, **named):
