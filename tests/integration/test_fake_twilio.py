@@ -167,7 +167,7 @@ def template(server: TwilioServer, buttons: int = 1, *, approved: bool = False) 
         {"language": "en", "types": {"twilio/quick-reply": {"body": "How?", "actions": actions}}}
     )
     if approved:
-        server.contents.ask_approval(made.sid, {"name": "x", "category": "UTILITY"})
+        server.contents.ask_approval(made.sid, {"name": made.sid.lower(), "category": "UTILITY"})
         server.contents.decide("approved")
     return made
 
