@@ -134,3 +134,10 @@ def _lengthen(lines: list[str], first: int, last: int) -> None:
     mark = lines[first].lstrip()[0] * (inside + 1)
     lines[first] = mark + lines[first].lstrip().lstrip(mark[0])
     lines[last] = mark
+
+
+def link_in_words(label: str, target: str) -> str:
+    """Return a link as it stands where none can be followed by its label: "label (target)", or the one that says it all."""
+    if not label.strip():
+        return target
+    return label if target in {"", label, f"mailto:{label}"} else f"{label} ({target})"

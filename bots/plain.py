@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import clean, solid, tokens_of, widen
+from bots.markdown import clean, link_in_words, solid, tokens_of, widen
 
 _NAME = re.compile(r"\w+")
 _FENCE = frozenset({"fence"})
@@ -71,7 +71,7 @@ def _closed(done: _Open, before: str, after: str) -> str:
     if token is None:
         return done.text
     if token.type == "link_open":
-        return _link(done.text, str(token.attrGet("href") or ""))
+        return link_in_words(done.text, str(token.attrGet("href") or ""))
     in_word = any(sign.isascii() and sign.isalnum() for sign in (before, after))
     is_name = token.markup == "__" and _NAME.fullmatch(done.text) is not None
     # Within a word nothing is meant to be formatted: 2*3*4 is no emphasis, and __init__ is a name.
@@ -83,17 +83,11 @@ def _next_sign(following: Sequence[Token]) -> str:
     return token.content[:1] if token and token.type == "text" else ""
 
 
-def _link(label: str, target: str) -> str:
-    if not label.strip():
-        return target
-    return label if target in {"", label, f"mailto:{label}"} else f"{label} ({target})"
-
-
 def _leaf(token: Token) -> str:
     match token.type:
         case "softbreak" | "hardbreak":
             return "\n"
         case "image":
-            return _link(token.content, str(token.attrGet("src") or ""))
+            return link_in_words(token.content, str(token.attrGet("src") or ""))
         case _:
             return token.content

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
+from bots.markdown import link_in_words
+
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
 _TAG = re.compile(r"</?(?P<name>b|strong|i|em|s|del|strike|u|ins|br)\s*/?>", re.IGNORECASE)
 _TAG_MARKS = {
@@ -82,19 +84,13 @@ def _closed(done: _Open, used: str, parent: Token | None, around_it: tuple[str, 
     text = "".join(done.pieces)
     assert done.token is not None  # noqa: S101 - only the bottom of the stack has none
     if done.token.type == "link_open":
-        return _link(text, target_of(done.token))
+        return link_in_words(text, target_of(done.token))
     mark = _mark(done.token)
     if done.token.markup == "__" and _NAME.fullmatch(text) and (parent is None or parent.markup != "_"):
         return f"__{text}__"  # a name of Python's, far more often than a word made bold
     if any(sign.isascii() and sign.isalnum() for sign in around_it):
         return f"*{text}*" if mark == "_" else text  # within a word nothing is formatted, and 2*3*4 is no emphasis
     return text if mark in used else marked(text, mark)
-
-
-def _link(label: str, target: str) -> str:
-    if not label.strip():
-        return target
-    return label if target in {"", label, f"mailto:{label}"} else f"{label} ({target})"
 
 
 def _leaf(token: Token) -> str:
@@ -104,7 +100,7 @@ def _leaf(token: Token) -> str:
         case "code_inline":
             return _code(token.content)
         case "image":
-            return _link(inline(token.children or []), target_of(token))
+            return link_in_words(inline(token.children or []), target_of(token))
         case "html_inline":
             tag = _TAG.fullmatch(token.content)
             return _TAG_MARKS[tag["name"].lower()] if tag else token.content

@@ -255,3 +255,4 @@ async def test_whatever_people_do_the_chats_show_it_once_and_the_votes_count_onc
             await asyncio.to_thread(run_state_machine_as_test, machine, settings=bounds)
         finally:
             await world.stop()
+    assert model.calls, "nobody ever asked anything"
