@@ -25,6 +25,7 @@ from app.errors import (
 )
 from app.failpoints import reach
 from app.store import Store, Tx, inbox
+from app.store.engine import constraint_of
 from app.telemetry import HANDLED, Log
 
 log = Log(__name__)
@@ -249,7 +250,9 @@ class LaneRunner:
             log.warning("inbox:update:quarantined", inbox=work.claimed.id)
             await self._end(work, "quarantined", type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the last resort of this loop: an update never takes its lane down
-            log.failure("inbox:work:failed", error, inbox=work.claimed.id, attempt=work.claimed.attempts)
+            # By its name the operator tells a rule of the data from a lease that ran out while the database stood still.
+            broken = {"constraint": name} if (name := constraint_of(error)) else {}
+            log.failure("inbox:work:failed", error, inbox=work.claimed.id, attempt=work.claimed.attempts, **broken)
             await self._again(work, error)
 
     async def _wait(self, work: Work, seconds: float) -> None:

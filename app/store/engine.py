@@ -180,9 +180,9 @@ async def to_its_end(commit: Coroutine[object, object, None]) -> None:
         raise
 
 
-def constraint_of(error: DBAPIError) -> str | None:
-    """Return the name of the constraint that a statement broke."""
-    cause = error.orig.__cause__ if error.orig else None
+def constraint_of(error: Exception) -> str | None:
+    """Return the name of the constraint that a statement broke; None for every other error."""
+    cause = error.orig.__cause__ if isinstance(error, DBAPIError) and error.orig else None
     return cause.constraint_name if isinstance(cause, asyncpg.IntegrityConstraintViolationError) else None
 
 

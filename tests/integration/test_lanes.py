@@ -58,6 +58,33 @@ async def test_an_update_waits_for_a_gateway_that_has_its_bot(running: Road, poo
     assert (row["state"], row["attempts"]) == ("stored", 1)
 
 
+async def test_a_rule_of_the_data_that_was_broken_is_named(
+    store: Store, pool: StatementPool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "telegram", "9001")
+    await inbox.accept(pool, bot, inbox.Stored((b"1",), "71:", b"{}"))
+    tried = asyncio.Event()
+
+    async def handle(_: Work) -> None:
+        tried.set()
+        async with store.begin() as tx:
+            again = (
+                "insert into bots (id, channel, external_id) select gen_random_uuid(), channel, external_id from bots"
+            )
+            await tx.execute(text(again))
+
+    runner = LaneRunner(store, handle, "host:1")
+    running = asyncio.create_task(runner.run())
+    await asyncio.wait_for(tried.wait(), 20)
+    await runner.stop()
+    await running
+    (failed,) = [r for r in caplog.records if r.getMessage() == "inbox:work:failed"]
+    assert failed.fields["constraint"] == "uq_bots_channel_external_id"
+    async with store.begin() as tx:
+        assert (await tx.execute(text("select state, error from inbox"))).one() == ("stored", "IntegrityError")
+
+
 async def test_who_lost_an_update_and_took_it_again_ends_it_once(store: Store, pool: StatementPool) -> None:
     async with store.begin() as tx:
         bot = await people.ensure_bot(tx, "telegram", "9001")
