@@ -106,18 +106,23 @@ async def _inside(tx: Tx, parts: Parts, room: Room, event: MessageEvent, said: W
 
 
 async def _stopping(tx: Tx, parts: Parts, room: Room, event: MessageEvent, said: Word | None) -> MessageEvent | None:
-    clear = said is Word.LEAVE and bare(event.text) not in ALSO_HALT
+    # What was heard is not always what was said: leaving takes a written word or an answer to the question.
+    clear = said is Word.LEAVE and bare(event.text) not in ALSO_HALT and not event.spoken
     # Where words count nothing of a reply is shown before its end: what was written of it would only be in the way.
     halted = not clear and await parts.converse.drop(tx, room.chat.id)
-    if said is Word.LEAVE and not halted:
+    if said is Word.LEAVE and not halted and not event.spoken:
         await leave(tx, parts, room, evidence=f"word:{event.message_id}")
         return None
     if not halted and said is Word.HALT:
         return event
+    await _ask(tx, room, "halted_ask_leave" if halted else "ask_leave")
+    return None
+
+
+async def _ask(tx: Tx, room: Room, question: str) -> None:
     choices = (("leave_yes", "out"), ("leave_no", "stay"))
     buttons = tuple((Button(room.say(key), Press("o", "", choice).data()),) for key, choice in choices)
-    await room.tell(tx, Content(room.say("halted_ask_leave" if halted else "ask_leave"), buttons))
-    return None
+    await room.tell(tx, Content(room.say(question), buttons))
 
 
 async def leave(tx: Tx, parts: Parts, room: Room, *, evidence: str) -> None:

@@ -1,7 +1,8 @@
 """Media that people sent, from Twilio: our name and token go to Twilio's own address and nowhere else.
 
     address ─► ours? ─► GET with Basic auth ─► 200: read up to the limit
-                 │                  └─► a redirect: asked without credentials, https alone, three times at most
+                 │                  └─► a redirect: asked without credentials, https alone, three times at most, and
+                 │                      nobody whose name stands for a machine inside
                  └─no─► refused; no request is made
 
 A message names its media by address, and whoever can have Twilio sign a message of theirs would else be sent the token.
@@ -11,9 +12,10 @@ https://www.twilio.com/docs/messaging/api/media-resource
 import asyncio
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from socket import inet_aton
+from socket import AddressFamily, inet_aton
 
 import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from app.domain.media import Attachment
@@ -30,6 +32,27 @@ _REFUSED = frozenset({400, 401, 403})
 _TRANSLATED = IPv6Network("64:ff9b::/96")
 
 
+class OutsideResolver(AbstractResolver):
+    """Finds the addresses of names on the internet, and of no others: a name is whatever its owner says that it is."""
+
+    def __init__(self, found_by: AbstractResolver) -> None:
+        """Take who looks names up."""
+        self._found_by = found_by
+
+    async def resolve(
+        self, host: str, port: int = 0, family: AddressFamily = AddressFamily.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Return the addresses of a name. Raises `AttachmentRefusedError` where one of them is inside."""
+        found = await self._found_by.resolve(host, port, family)
+        if any(_is_inside_number(ip_address(one["host"].partition("%")[0])) for one in found):
+            raise AttachmentRefusedError
+        return found
+
+    async def close(self) -> None:
+        """Close who looks names up."""
+        await self._found_by.close()
+
+
 class MediaClient:
     """Fetches media of one account. Create it inside a running loop; close it."""
 
@@ -37,13 +60,13 @@ class MediaClient:
         self._home = (URL(base_url) if base_url else TWILIO).origin()
         self._path = f"/2010-04-01/Accounts/{account_sid}/Messages/"
         self._auth = {"Authorization": aiohttp.encode_basic_auth(account_sid, auth_token)}
-        self._session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=FETCH_S), cookie_jar=aiohttp.DummyCookieJar()
-        )
+        self._session = _session(aiohttp.TCPConnector())
+        self._outside = _session(aiohttp.TCPConnector(resolver=OutsideResolver(aiohttp.DefaultResolver())))
 
     async def close(self) -> None:
         """Close the connections."""
         await self._session.close()
+        await self._outside.close()
 
     def address(self, message_sid: str, media_sid: str) -> str:
         """Return where a medium of a message is."""
@@ -70,12 +93,13 @@ class MediaClient:
         return url
 
     async def _follow(self, url: URL, most: int) -> bytes:
-        headers = self._auth
+        headers, session = self._auth, self._session
         for _ in range(MOST_REDIRECTS + 1):
-            async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
+            async with session.get(url, headers=headers, allow_redirects=False) as answer:
                 if answer.status not in _REDIRECTS:
                     return await _body(answer, most)
                 url, headers = self._elsewhere(url, answer.headers.get("Location")), {}
+            session = self._session if _is_loopback(url) else self._outside
         raise AttachmentRefusedError("redirected too often")
 
     def _elsewhere(self, url: URL, location: str | None) -> URL:
@@ -89,6 +113,11 @@ class MediaClient:
         if there.scheme != "https" or _is_inside(there):
             raise AttachmentRefusedError
         return there.with_user(None)
+
+
+def _session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    timeout = aiohttp.ClientTimeout(total=FETCH_S)
+    return aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar())
 
 
 async def _body(answer: aiohttp.ClientResponse, most: int) -> bytes:
@@ -115,7 +144,11 @@ def _is_inside(url: URL) -> bool:
     """Whether an address names this machine, or by its number one that is not on the internet."""
     number, host = _number(url), _host(url)
     named = host == "localhost" or host.endswith(".localhost")
-    return named or (number is not None and not (number.is_global and number not in _TRANSLATED))
+    return named or (number is not None and _is_inside_number(number))
+
+
+def _is_inside_number(number: IPv4Address | IPv6Address) -> bool:
+    return not number.is_global or number in _TRANSLATED
 
 
 def _host(url: URL) -> str:

@@ -3,16 +3,18 @@
 import asyncio
 import base64
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
+from socket import AddressFamily
 
 import pytest
 from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from app.domain.media import Attachment
 from app.errors import AttachmentRefusedError
 from bots.whatsapp import media
-from bots.whatsapp.media import MediaClient
+from bots.whatsapp.media import MediaClient, OutsideResolver
 from bots.whatsapp.part import WhatsAppPart
 from tests.fakes.model import ModelServer
 from tests.fakes.transcriber import Transcriber
@@ -231,6 +233,56 @@ async def test_twilios_own_host_points_nowhere_inside(location: str, unused_tcp_
         await client.close()
 
 
+class Names(AbstractResolver):
+    """A name service in which every name stands for what its owner has entered."""
+
+    addresses: Sequence[str] = ()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: AddressFamily = AddressFamily.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address in self.addresses
+        ]
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+@pytest.mark.parametrize(
+    "addresses", [["127.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["169.254.169.254"], ["fe80::1%eth0"], ["64:ff9b::7f00:1"]]
+)
+async def test_a_name_that_stands_for_a_machine_inside_is_not_followed(
+    monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int, addresses: list[str]
+) -> None:
+    monkeypatch.setattr(media.aiohttp, "DefaultResolver", Names)
+    monkeypatch.setattr(Names, "addresses", addresses)
+
+    async def redirect(_: web.Request) -> web.Response:
+        return web.Response(status=307, headers={"Location": f"https://media.example.org:{unused_tcp_port}/there"})
+
+    account = "AC" + "1" * 32
+    app = web.Application()
+    app.router.add_get(f"/2010-04-01/Accounts/{account}/Messages/MM1/Media/ME1", redirect)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
+    client = MediaClient(account, "token", f"http://127.0.0.1:{unused_tcp_port}")
+    try:
+        with pytest.raises(AttachmentRefusedError):
+            await client.fetch(Attachment("picture", client.address("MM1", "ME1")))
+    finally:
+        await client.close()
+        await runner.cleanup()
+
+
+async def test_names_on_the_internet_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Names, "addresses", ["8.8.8.8", "2001:4860:4860::8888"])
+    found = await OutsideResolver(Names()).resolve("media.example.org", 443)
+    assert [one["host"] for one in found] == ["8.8.8.8", "2001:4860:4860::8888"]
+
+
 async def test_credentials_do_not_go_along_a_redirect_to_another_host(unused_tcp_port: int) -> None:
     """Seen from the other side: what a host that Twilio names is told of us."""
     account, seen = "AC" + "1" * 32, []
@@ -286,6 +338,23 @@ async def test_words_that_mean_something_mean_it_when_spoken(
     await ann.send_voice()
     await settled(whatsapp, beyond=1)
     assert len(fetched(twilio_server)) == before
+
+
+@pytest.mark.parametrize("words", ["Stop.", "수신거부", "unsubscribe"])
+async def test_leaving_takes_more_than_a_word_that_was_heard(
+    whatsapp: Road, twilio_server: TwilioServer, transcriber: Transcriber, words: str
+) -> None:
+    ann = twilio_server.person()
+    transcriber.words = words
+    await ann.send_voice()
+    await until(ann, "Do you want no more messages from me?")
+    await settled(whatsapp)
+    accounts = "select status from accounts"
+    assert [row["status"] for row in await whatsapp.rows(accounts)] == ["active"]
+    await ann.say("1")
+    await until(ann, "START")
+    await settled(whatsapp)
+    assert [row["status"] for row in await whatsapp.rows(accounts)] == ["opted_out"]
 
 
 async def test_a_stranger_does_not_make_us_fetch(
