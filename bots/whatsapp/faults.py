@@ -19,6 +19,7 @@ from app.errors import DeliveryError, DeliveryRetryError, DeliveryUncertainError
 
 WINDOW_CLOSED = 63016
 _UNAUTHENTIC = 20003
+_NOT_THERE = 20404
 _TOO_MANY = 429
 _SERVER = 500
 # Too many requests; the sender's or the account's rate; a full queue; the cap of the day.
@@ -42,6 +43,11 @@ def is_too_late(code: str) -> bool:
 def is_gone(code: str) -> bool:
     """Whether an error code says that nothing will ever reach this person."""
     return code.isdecimal() and int(code) in _GONE
+
+
+def is_not_there(error: DeliveryError) -> bool:
+    """Whether Twilio knows nothing under the id that it was asked about."""
+    return error.code == f"twilio_{_NOT_THERE}"
 
 
 def meaning(error: TwilioException | aiohttp.ClientError | TimeoutError | ValueError) -> DeliveryError:

@@ -1,6 +1,7 @@
 """Makes the content templates at Twilio and asks Meta to approve what needs it. Run again, it makes nothing that stands.
 
-    not there, or says something else ──► made, kept at once ──► approval asked for ──► received … approved, rejected
+    never made, deleted at Twilio, or says something else ──► made, kept at once ──► approval asked for ──► received …
+                                                                                                     approved, rejected
 
 Knows nothing of the terminal; `app/embedded/whatsapp_setup.py` says what was done.
 """
@@ -14,13 +15,15 @@ import aiohttp
 from twilio.base.exceptions import TwilioException
 from twilio.rest import Client
 
-from app.errors import DeliveryUncertainError
+from app.errors import DeliveryError, DeliveryUncertainError
 from app.store import Store, Tx, templates
 from app.store.templates import APPROVALS, UNDECIDED, Made
-from bots.whatsapp.faults import meaning
+from bots.whatsapp.faults import is_not_there, meaning
 from bots.whatsapp.templates import Definition, Json
 
 UNSUBMITTED = "unsubmitted"
+DELETED = "disabled"
+SID_CHARS = 8
 Answer = TypeVar("Answer")
 
 
@@ -71,7 +74,12 @@ async def check_approvals(client: Client, store: Store, bot_id: UUID) -> None:
         known = await templates.made(tx, bot_id)
     for one in known:
         if one.approval in UNDECIDED:
-            status = await _status(client, one.content_sid)
+            try:
+                status = await _status(client, one.content_sid)
+            except DeliveryError as error:
+                if not is_not_there(error):
+                    raise
+                status = DELETED  # nothing waits for it any more; a new run makes another
             async with store.begin() as tx:
                 await _keep(tx, bot_id, one, status)
 
@@ -82,7 +90,7 @@ async def _made(client: Client, store: Store, bot_id: UUID, wanted: Definition) 
     async with store.begin() as tx:
         await templates.alone(tx)
         stands = await _standing(tx, bot_id, wanted)
-        if stands and stands.digest == wanted.digest:
+        if stands and stands.digest == wanted.digest and await _is_there(client, stands.content_sid):
             return Outcome(stands, new=False, needs_approval=needs_approval)
         made = await _asked(client.content.v1.contents.create_async(content_create_request=_Body(wanted.body())))
         template = Made(wanted.name, wanted.language, str(made.sid), wanted.digest, UNSUBMITTED)
@@ -102,11 +110,24 @@ async def _approved(client: Client, store: Store, bot_id: UUID, wanted: Definiti
             raise DeliveryUncertainError  # the bot was taken away meanwhile
         status = await _status(client, template.content_sid)
         if status == UNSUBMITTED:
-            body = _Body({"name": wanted.full_name, "category": wanted.category})
+            # Meta gives no name away twice, not even to the same words after they were deleted.
+            name = f"{wanted.full_name}_{template.content_sid[-SID_CHARS:].lower()}"
+            body = _Body({"name": name, "category": wanted.category})
             content = client.content.v1.contents(template.content_sid)
             asked = await _asked(content.approval_create.create_async(content_approval_request=body))
             status = str(asked.status)
         return await _keep(tx, bot_id, template, status)
+
+
+async def _is_there(client: Client, content_sid: str) -> bool:
+    """Whether a template stands at Twilio: somebody may have deleted it in the console."""
+    try:
+        await _asked(client.content.v1.contents(content_sid).fetch_async())
+    except DeliveryError as error:
+        if is_not_there(error):
+            return False
+        raise
+    return True
 
 
 async def _standing(tx: Tx, bot_id: UUID, wanted: Definition) -> Made | None:

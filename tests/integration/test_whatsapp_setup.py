@@ -138,6 +138,42 @@ async def test_whoever_runs_it_twice_at_once_makes_everything_once(
     assert (posts(twilio_server, "/Content"), posts(twilio_server, "ApprovalRequests/whatsapp")) == (4, 2)
 
 
+async def test_what_was_deleted_at_twilio_is_made_again(
+    database_url: str, store: Store, twilio_server: TwilioServer
+) -> None:
+    settings = given(database_url, twilio_server)
+    await run(settings)
+    before = {(one.name, one.language): one.content_sid for one in await made(store, twilio_server.sender)}
+    gone = {key: before[key] for key in (("ask", "ko"), ("news", "en"))}
+    for content_sid in gone.values():
+        twilio_server.contents.delete(content_sid)
+    code, said = await run(settings)
+    assert code == 0, said
+    after = {(one.name, one.language): one for one in await made(store, twilio_server.sender)}
+    assert {key for key, one in after.items() if one.content_sid != before[key]} == set(gone)
+    assert {one.content_sid for one in after.values()} == set(twilio_server.contents.known)
+    assert after["news", "en"].approval == "received"
+
+
+async def test_nothing_waits_for_the_approval_of_what_was_deleted(
+    database_url: str, store: Store, twilio_server: TwilioServer
+) -> None:
+    await run(given(database_url, twilio_server))
+    (first, *_) = [one for one in await made(store, twilio_server.sender) if one.name == "news"]
+    twilio_server.contents.delete(first.content_sid)
+    twilio_server.contents.decide("approved")
+    client = open_client(twilio_server.account_sid, twilio_server.token, twilio_server.url)
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "whatsapp", twilio_server.sender.partition("+")[2])
+    try:
+        await check_approvals(client, store, bot)
+    finally:
+        await client.http_client.close()
+    known = {one.content_sid: one.approval for one in await made(store, twilio_server.sender) if one.name == "news"}
+    assert known.pop(first.content_sid) == "disabled"
+    assert set(known.values()) == {"approved"}
+
+
 @pytest.mark.parametrize("status", ["approved", "rejected", "paused", "a word of tomorrow"])
 async def test_what_meta_decides_is_learnt(
     database_url: str, store: Store, twilio_server: TwilioServer, status: str

@@ -78,6 +78,7 @@ class Contents:
 
     account_sid: str
     known: dict[str, Content] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
 
     def create(self, body: object) -> Content:
         """Make a template of a request's JSON."""
@@ -106,14 +107,19 @@ class Contents:
         asked = _object(body, frozenset({"name", "category"}))
         if not _NAME.fullmatch(str(asked.get("name"))) or asked.get("category") not in CATEGORIES:
             raise ApiError(20001)
-        if any(known.approval and known.approval["name"] == asked["name"] for known in self.known.values()):
-            raise ApiError(20001)  # Meta gives no name away twice, not even to whoever asks again
+        if asked["name"] in self.names:
+            raise ApiError(20001)  # Meta gives no name away twice, not even to whoever asks again or deleted it
+        self.names.add(asked["name"])
         kind = next(iter(content.types))
         content.approval = {
             "name": asked["name"], "category": asked["category"], "content_type": kind, "status": "received",
             "rejection_reason": "",
         }  # fmt: skip
         return content.approval | {"allow_category_change": True}
+
+    def delete(self, sid: str) -> None:
+        """Delete a template, as in the console."""
+        del self.known[sid]
 
     def decide(self, status: str) -> None:
         """Let Meta say the same of every template that was handed in."""
