@@ -1,17 +1,19 @@
-"""Everything held about one person, table by table, found by the schema's own references to `people`."""
+"""Everything held about one person, table by table, found by the schema's own references to `people`; and what was sent to
+them or waits for it, which hangs on their chat.
+"""
 
 import base64
 from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import RowMapping, Table, select
+from sqlalchemy import RowMapping, Table, Uuid, bindparam, select
 
 from app.store import pictures
 from app.store.engine import Tx
 from app.store.tables import metadata
-from app.store.tables.people import people
-from app.store.tables.road import turn_pictures
+from app.store.tables.people import chats, people
+from app.store.tables.road import outbox, turn_pictures
 
 # Held for the machine's sake, and no words of the person: keys of dedupe, digests, leases.
 HIDDEN = frozenset({"recovery_hash", "owner", "lease_until", "salt", "salted_digest", "notice_digest", "code_hash"})
@@ -43,7 +45,18 @@ async def everything(tx: Tx, person_id: UUID) -> dict[str, object]:
             rows = (await tx.execute(select(table).where(table.c[column] == person_id))).mappings().all()
         if rows:
             held[name] = [_row(row) for row in rows]
+    if sent := (await tx.execute(_SENT, {"person": person_id})).mappings().all():
+        held["outbox"] = [_row(row) for row in sent]
     return held
+
+
+# An earlier export would hold all that this one holds, and the one before it.
+_SENT = (
+    select(outbox)
+    .join(chats, chats.c.id == outbox.c.chat_id)
+    .where(chats.c.person_id == bindparam("person", type_=Uuid), outbox.c.kind != "file")
+    .order_by(outbox.c.id)
+)
 
 
 def _row(row: RowMapping) -> dict[str, object]:

@@ -266,6 +266,14 @@ async def test_the_export_holds_what_was_said(running: Road, remembering: Visito
     assert document["turns"][0]["user_text"] == "remember the harbour"
     assert {e["purpose"] for e in document["consent_events"]} == {"service", "memory"}
     assert "recovery_hash" not in document["person"]
+    sent = [part["content"]["text"] for part in document["outbox"]]
+    assert "You said: remember the harbour" in sent
+    await remembering.command("export")
+    await remembering.wait(lambda items: len([i for i in items if i.get("file")]) == 2)
+    item = [i for i in await remembering.messages() if i.get("file")][-1]
+    async with remembering.session.get(running.url + item["file"]["href"]) as answer:
+        again = await answer.json(content_type=None)
+    assert {part["kind"] for part in again["outbox"]} == {"reply", "notice"}  # no export holds another
 
 
 async def test_withdrawn_memory_is_not_used(remembering: Visitor, model: ModelServer) -> None:
