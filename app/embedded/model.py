@@ -3,6 +3,7 @@
 A directory appears under its final name only when it is whole. Knows nothing of serving.
 """
 
+import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -10,6 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,14 +47,15 @@ def ensure(home: Home, profile: BaseProfile, *, allow_download: bool = False) ->
     Raises:
         PartError: it must be downloaded and that is not allowed, the wheel is missing, or the conversion or download failed.
     """
-    found = find(home, profile)
-    if found is not None:
-        return found
-    if isinstance(profile.source, BundledSource):
-        return _convert(home, profile, profile.source)
-    if not allow_download:
-        raise SentenceError("model.absent", title=profile.title, gigabytes=profile.download_gb)
-    return _download(home, profile, profile.source)
+    with _alone(home):
+        found = find(home, profile)
+        if found is not None:
+            return found
+        if isinstance(profile.source, BundledSource):
+            return _convert(home, profile, profile.source)
+        if not allow_download:
+            raise SentenceError("model.absent", title=profile.title, gigabytes=profile.download_gb)
+        return _download(home, profile, profile.source)
 
 
 def identity(model_dir: Path) -> ModelIdentity:
@@ -127,8 +131,16 @@ def _converted(home: Home, profile: BaseProfile, gguf: Path) -> Path:
     return home.models / f"{profile.key}-{digest[:12]}"
 
 
-def _scratch(home: Home, name: str) -> Path:
+@contextmanager
+def _alone(home: Home) -> Iterator[None]:
+    """Wait for whoever makes a model in this home; they would write into the same folder. A kill lets go."""
     home.models.mkdir(parents=True, exist_ok=True)
+    with (home.models / ".lock").open("ab") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _scratch(home: Home, name: str) -> Path:
     scratch = home.models / f".{name}.part"
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()

@@ -1,8 +1,7 @@
-"""The bundled base model for slow tests: the one of this checkout where `make run` made it, else converted once a run."""
+"""The bundled base model for slow tests: the one of this checkout, converted where `make run` did not do so before."""
 
 from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
 
 from app.domain.profiles import DEFAULT_PROFILE, profile
 from app.embedded import model
@@ -16,10 +15,6 @@ ROOT = Path(__file__).parent.parent.parent
 def bundled_model() -> tuple[Path, BaseIdentity]:
     """Return the model's directory and identity."""
     chosen = profile(DEFAULT_PROFILE)
-    directory = model.find(Home(ROOT / "var"), chosen)
-    if directory is None:
-        home = Home(Path(mkdtemp(prefix="mentee-model-")))
-        home.create()
-        directory = model.ensure(home, chosen)
+    directory = model.ensure(Home(ROOT / "var"), chosen)
     found = model.identity(directory)
     return directory, BaseIdentity(found.base_id, found.revision, found.tokenizer_hash, found.chat_template_hash)

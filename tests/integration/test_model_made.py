@@ -1,0 +1,32 @@
+"""The bundled model is made once, whoever asks for it at the same time."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.domain.profiles import DEFAULT_PROFILE
+from app.embedded import model
+
+pytestmark = pytest.mark.slow
+MAKE = """
+import sys
+from pathlib import Path
+
+from app.domain.profiles import profile
+from app.embedded import model
+from app.embedded.parts import Home
+
+print(model.ensure(Home(Path(sys.argv[1])), profile(sys.argv[2])))
+"""
+
+
+def test_who_comes_while_it_is_made_waits_for_it(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", MAKE, str(tmp_path), DEFAULT_PROFILE]
+    both = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=110)[0].strip() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert said[0] == said[1]
+    assert model.identity(Path(said[0])).profile == DEFAULT_PROFILE
+    assert [path.name for path in (tmp_path / "models").iterdir() if path.is_dir()] == [Path(said[0]).name]
