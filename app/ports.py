@@ -156,8 +156,8 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A finished reply. `logprobs` are the server's processed logprobs, one per response token; both lists are empty
-    when the server gives none, and such a turn is not learnable.
+    """A finished reply. `logprobs` are the server's processed logprobs, one per response token; none where they were not
+    asked for or the server gives none, and such a turn is not learnable. Both lists are empty where they do not fit.
     """
 
     text: str
@@ -205,11 +205,17 @@ class Model(Protocol):
     """An OpenAI-compatible server with vLLM's extensions. `model` is the base's served name or an adapter's name."""
 
     def stream(
-        self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str
+        self,
+        model: str,
+        messages: Sequence[ChatMessage],
+        sampling: Sampling,
+        *,
+        salt: str,
+        logprobs: bool = True,
     ) -> AsyncGenerator[Delta]:
         """Yield the reply piece by piece, the completion last; closing it ends the request. Raises the `ModelError` family.
 
-        It may be begun in one task and read on or closed in another, one after the other.
+        Without `logprobs` the reply cannot be learnt from, and costs the server a few per cent less. It may be begun in one task and read on or closed in another, one after the other.
         """
         ...
 

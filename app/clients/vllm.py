@@ -68,10 +68,16 @@ class VllmClient:
         await self._session.close()
 
     async def stream(
-        self, model: str, messages: Sequence[ChatMessage], sampling: Sampling, *, salt: str
+        self,
+        model: str,
+        messages: Sequence[ChatMessage],
+        sampling: Sampling,
+        *,
+        salt: str,
+        logprobs: bool = True,
     ) -> AsyncGenerator[Delta]:
         """Yield the reply piece by piece, the completion last."""
-        body = self._chat(model, messages, sampling, salt) | {"stream": True}
+        body = self._chat(model, messages, sampling, salt) | {"stream": True, "logprobs": logprobs}
         pieces = vllm_answer.Pieces(model)
         async with self._post("/v1/chat/completions", body) as response:
             async for data in _events(response):

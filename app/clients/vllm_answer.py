@@ -130,15 +130,15 @@ class Pieces:
         return text
 
     def completion(self) -> Completion:
-        """Return the whole. Ids and logprobs of unequal length are dropped: such a turn cannot be learnt from."""
+        """Return the whole. Ids with logprobs of another length are dropped: such a turn cannot be learnt from."""
         if self._finish is None:
             raise ModelUnavailableError("the model server's answer ended in the middle")
-        equal = len(self._tokens) == len(self._logprobs)
+        fit = len(self._logprobs) in {0, len(self._tokens)}
         return Completion(
             text="".join(self._text),
             finish_reason=self._finish,
             model=self._model,
             prompt_token_ids=self._prompt,
-            token_ids=tuple(self._tokens) if equal else (),
-            logprobs=tuple(self._logprobs) if equal else (),
+            token_ids=tuple(self._tokens) if fit else (),
+            logprobs=tuple(self._logprobs) if fit else (),
         )

@@ -22,6 +22,7 @@ class Purpose(StrEnum):
 
 
 OPTIONAL = tuple(p for p in Purpose if p is not Purpose.SERVICE)
+TRAINING = frozenset({Purpose.PERSONAL_TRAINING, Purpose.SHARED_TRAINING})
 GRANTING = frozenset({"given", "renewed"})
 
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from uuid import UUID
 
+from app.domain.consent import TRAINING
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -46,6 +48,11 @@ class Origin:
     def own_words(self) -> bool:
         """Whether the person wrote this themself, in private, and words are all there was."""
         return not (self.forwarded or self.group or self.automated or self.media)
+
+    @property
+    def may_train(self) -> bool:
+        """Whether a reply to it may ever train anything: the words are their own, and they allowed it when they wrote them."""
+        return self.own_words and any(self.consents.get(purpose) for purpose in TRAINING)
 
     def document(self) -> dict[str, object]:
         """Return the JSON form kept in `turns.flags`."""

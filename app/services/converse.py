@@ -220,7 +220,7 @@ class Converse:
             messages=plan.messages,
             sampling=self._sampling(),
             salt=self._salt(request, plan),
-            learnable=self._base.learnable and _origin(request, plan).own_words and request.chat.private,
+            learnable=self._base.learnable and _origin(request, plan).may_train and request.chat.private,
         )
 
     async def _finish(self, request: Request, turn: Turn, plan: Plan, outcome: Outcome, work: Work) -> None:

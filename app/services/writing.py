@@ -60,7 +60,10 @@ class Writer:
 
     def ask(self, asked: Asked) -> Asking:
         """Return a reply to be written; the model is asked when it is, or when its pieces are started before."""
-        stream = self._model.stream(asked.model, asked.messages, asked.sampling, salt=asked.salt)
+        # Of a reply that will never train nothing is kept that only training needs, and the server is spared it.
+        stream = self._model.stream(
+            asked.model, asked.messages, asked.sampling, salt=asked.salt, logprobs=asked.learnable
+        )
         return Asking(asked, Ahead(stream))
 
     async def write(self, asking: Asking, view: LiveView, stop: asyncio.Event) -> Outcome:
@@ -142,7 +145,7 @@ def _outcome(asked: Asked, completion: Completion, first_ms: float | None, durat
         response_logprobs=completion.logprobs,
         first_token_ms=first_ms,
         duration_ms=duration_ms,
-        learnable=asked.learnable and bool(completion.token_ids) and bool(completion.prompt_token_ids),
+        learnable=asked.learnable and bool(completion.logprobs) and bool(completion.prompt_token_ids),
     )
 
 

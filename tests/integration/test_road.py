@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator
 from itertools import pairwise
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -14,6 +15,7 @@ from app.embedded import invite
 from app.ports import Delta
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.model import replies as scripts
+from tests.support.lessons import base_folder
 from tests.support.road import Road, Visitor, button, replies, road
 
 
@@ -24,9 +26,23 @@ async def test_a_message_is_answered(running: Road, visitor: Visitor) -> None:
     (turn,) = await running.rows("select * from turns")
     assert turn["prompt_version"] == PROMPT_VERSION
     assert turn["sampling"]["top_p"] == 1.0
-    assert len(turn["response_token_ids"]) == len(turn["response_logprobs"]) > 0
+    assert turn["response_token_ids"]
     assert turn["prompt_token_ids"]
     assert (await running.rows("select state from inbox"))[0]["state"] == "done"
+
+
+@pytest.mark.parametrize("allowed", [(), ("memory", "human_review"), ("personal_training",), ("shared_training",)])
+async def test_what_only_training_needs_is_kept_where_it_may_train(
+    database_url: str, model: ModelServer, tmp_path: Path, allowed: tuple[str, ...]
+) -> None:
+    known = base_folder(tmp_path / "base")
+    async with road(database_url, model.url, model_dir=known) as gateway, gateway.visitor() as visitor:
+        await visitor.allow(*allowed)
+        await visitor.ask("hello there")
+        (turn,) = await gateway.rows("select response_token_ids, response_logprobs, learnable from turns")
+    trains = any(purpose.endswith("training") for purpose in allowed)
+    assert turn["learnable"] == trains == model.calls[-1].body["logprobs"]
+    assert len(turn["response_logprobs"] or ()) == (len(turn["response_token_ids"]) if trains else 0)
 
 
 async def test_an_update_sent_twice_is_answered_once(running: Road, visitor: Visitor) -> None:
