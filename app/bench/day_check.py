@@ -12,12 +12,14 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 from urllib.parse import parse_qs
+from uuid import UUID
 
 import aiohttp
 import asyncpg
 
-from app.bench.day_people import MARK, SAID, OnTelegram, Somebody, mark
+from app.bench.day_people import BUTTON, MARK, SAID, OnTelegram, Somebody, mark
 from app.bench.day_world import World
+from app.domain.press import long_id
 from app.store.inbox import MAX_ATTEMPTS
 
 SLACK_S = 2.5
@@ -41,8 +43,10 @@ _TURNS = """
     order by t.number
 """
 _OUTBOX = """
-    select o.id, o.turn_id, o.part, o.state, o.error, o.provider_message_id, c.external_id as chat, b.channel
+    select o.id, coalesce(o.turn_id, a.turn_id) as turn_id, o.part, o.state, o.error, o.provider_message_id,
+           c.external_id as chat, b.channel
     from outbox o join chats c on c.id = o.chat_id join bots b on b.id = c.bot_id
+    left join asks a on a.outbox_id = o.id
 """
 _CORRECTIONS = "select evidence from feedback where kind = 'correction'"
 
@@ -176,16 +180,21 @@ def replies_keep_their_order(seen: Evidence) -> Iterator[str]:
 
 
 def no_vote_is_lost(seen: Evidence) -> Iterator[str]:
-    """The last vote that somebody cast on a reply is the one in force."""
+    """The last vote that somebody cast on a reply, or where they were asked how it was, is the one in force."""
     turns = {turn["id"]: turn for turn in seen.turns}
     by_message = {(row["chat"], row["provider_message_id"]): row["turn_id"] for row in seen.outbox}
     for somebody in seen.people:
-        for message, value in somebody.acts.votes.items():
-            turn = turns.get(by_message.get((address(somebody), message)))
-            if turn is None:
-                if not _is_spare_copy(seen, somebody, message):
-                    yield f"person {somebody.acts.number}: a vote on a message that nobody knows"
-            elif turn["vote"] != value:
+        wanted: dict[UUID, int] = {}
+        for on, value in somebody.acts.votes.items():
+            named = long_id(on.removeprefix(BUTTON)) if on.startswith(BUTTON) else None
+            turn_id = named or by_message.get((address(somebody), on))
+            if turn_id is not None and turn_id in turns:
+                wanted[turn_id] = value
+            elif not _is_spare_copy(seen, somebody, on):
+                yield f"person {somebody.acts.number}: a vote on a message that nobody knows"
+        for turn_id, value in wanted.items():
+            turn = turns[turn_id]
+            if turn["vote"] != value:
                 yield f"turn {turn['number']}: the vote is {turn['vote']} and not {value}"
 
 

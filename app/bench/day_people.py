@@ -15,6 +15,7 @@ from tests.fakes.twilio import Person, Sent
 
 MARK = "canary"
 SAID = "You said: "
+BUTTON = "v:"
 VALUES = {1: "u", -1: "d", 0: "0"}
 THUMBS = {1: "👍", -1: "👎"}
 
@@ -26,12 +27,19 @@ def mark(number: int) -> str:
 
 @dataclass
 class Acts:
-    """What one person did: how many updates, the last vote on each reply by the platform's id of its message."""
+    """What one person did: how many updates, and the votes, the last one last: by the turn that a button names (`v:…`), else by
+    the platform's id of the message.
+    """
 
     number: int
     chance: random.Random
     updates: int = 0
     votes: dict[str, int] = field(default_factory=dict)
+
+    def vote(self, on: str, value: int) -> None:
+        """Keep a vote."""
+        self.votes.pop(on, None)
+        self.votes[on] = value
 
     def words(self) -> str:
         """Return words that were never said."""
@@ -52,8 +60,8 @@ class OnTelegram:
 
     @property
     def replies(self) -> list[Message]:
-        """The finished replies that can be voted on."""
-        return [m for m in self.user.chat.from_bot if m.buttons and (m.buttons[0].data or "").startswith("v:")]
+        """What can be voted on: the finished replies, and the questions how one was."""
+        return [m for m in self.user.chat.from_bot if m.buttons and (m.buttons[0].data or "").startswith(BUTTON)]
 
     async def act(self) -> None:
         """Do something."""
@@ -75,11 +83,12 @@ class OnTelegram:
     def _vote(self, reply: Message) -> None:
         value = self.acts.chance.choice([1, -1, 0])
         self.acts.updates += 1
-        self.acts.votes[str(reply.message_id)] = value
         if self._by_button:
-            row = (reply.buttons[0].data or "").split(":")[1]
-            self.user.press_data(reply, f"v:{row}:{VALUES[value]}")
+            turn = (reply.buttons[0].data or "").split(":")[1]
+            self.acts.vote(f"{BUTTON}{turn}", value)
+            self.user.press_data(reply, f"{BUTTON}{turn}:{VALUES[value]}")
         else:
+            self.acts.vote(str(reply.message_id), value)
             self.user.react(reply, *([THUMBS[value]] if value else []))
 
 
@@ -104,7 +113,7 @@ class OnWhatsApp:
         if chance.random() < 0.2 and replies:  # noqa: PLR2004
             reply, value = chance.choice(replies[-3:]), chance.choice([1, -1])
             self.acts.updates += 1
-            self.acts.votes[reply.sid] = value
+            self.acts.vote(reply.sid, value)
             await self.person.say(THUMBS[value], reply_to=reply)
             return
         words = self.acts.words()

@@ -60,7 +60,7 @@ def seen(tmp_path: Path) -> Evidence:
     queue = telegram.world.queue
     queue.done(queue.pending[0])
     reply = telegram.world.add_message(ann.user.chat, telegram.world.bot_user, body=typed(f"You said: {said.text}"))
-    ann.acts.votes[str(reply.message_id)] = -1
+    ann.acts.vote(str(reply.message_id), -1)
     bob.person.got.append(Sent("SM1", "You said: canary0000x 1"))
     update = queue.sent[0]
     chat = str(ann.user.user_id)
