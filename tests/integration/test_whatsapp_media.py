@@ -220,6 +220,8 @@ async def test_a_forged_address_gets_no_request_and_no_token(
         "https://media.localhost:{port}/x",
         "https://[::ffff:127.0.0.1]:{port}/x",
         "https://[64:ff9b::7f00:1]:{port}/x",
+        "https://[64:ff9b:1::7f00:1]:{port}/x",
+        "https://[2002:7f00:1::]:{port}/x",
     ],
 )
 async def test_twilios_own_host_points_nowhere_inside(location: str, unused_tcp_port: int) -> None:
@@ -251,7 +253,17 @@ class Names(AbstractResolver):
 
 
 @pytest.mark.parametrize(
-    "addresses", [["127.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["169.254.169.254"], ["fe80::1%eth0"], ["64:ff9b::7f00:1"]]
+    "addresses",
+    [
+        ["127.0.0.1"],
+        ["8.8.8.8", "10.0.0.1"],
+        ["169.254.169.254"],
+        ["::ffff:10.0.0.1"],
+        ["fe80::1%eth0"],
+        ["64:ff9b::7f00:1"],
+        ["64:ff9b:1::7f00:1"],
+        ["2002:7f00:1::"],
+    ],
 )
 async def test_a_name_that_stands_for_a_machine_inside_is_not_followed(
     monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int, addresses: list[str]
