@@ -369,6 +369,24 @@ async def test_leaving_takes_more_than_a_word_that_was_heard(
     assert [row["status"] for row in await whatsapp.rows(accounts)] == ["opted_out"]
 
 
+async def test_nor_is_it_enough_where_the_bot_became_silent_while_it_was_heard(
+    whatsapp: Road, twilio_server: TwilioServer, transcriber: Transcriber
+) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello")
+    await until(ann, "You said: hello")
+    await settled(whatsapp)
+    transcriber.words, transcriber.delay_s = "Unsubscribe.", 1.0
+    await ann.send_voice()
+    async with asyncio.timeout(10):
+        while not transcriber.heard:
+            await asyncio.sleep(0.02)
+    await whatsapp.rows("update chats set status = 'paused', paused_at = now() returning id")
+    await settled(whatsapp)
+    (account,) = await whatsapp.rows("select a.status, c.status as chat from accounts a, chats c")
+    assert (account["status"], account["chat"]) == ("active", "paused")
+
+
 async def test_a_stranger_does_not_make_us_fetch(
     database_url: str, model: ModelServer, twilio_server: TwilioServer
 ) -> None:
