@@ -179,7 +179,9 @@ class GatewayBench:
         """Post at a steady rate, whatever is still being answered; see that all of it is stored, and answered once in order."""
         async with self._gateway() as running, self._target(running.url, running.secret) as target:
             people = await history.write(running.database_url, "telegram", OPEN_PEOPLE)
+            await self._sink.begin()
             await target.take(people, WARM, OPEN_RATE / 4)
+            await self._sink.until(WARM)  # else some of their replies would count among those that are waited for
             await self._idle(running)
             await self._sink.begin()
             taken = await target.take(people, OPEN_RATE * OPEN_S, OPEN_RATE)

@@ -46,8 +46,8 @@ class Origin:
 
     @property
     def own_words(self) -> bool:
-        """Whether the person wrote this themself, in private, and words are all there was."""
-        return not (self.forwarded or self.group or self.automated or self.media)
+        """Whether the person wrote all of this themself, in private, and words are all there was."""
+        return not (self.forwarded or self.group or self.automated or self.quoted or self.media)
 
     @property
     def may_train(self) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from uuid import uuid4
 
 from app.domain.profiles import IDENTITY_FILE, BaseProfile, BundledSource, HubSource, ModelIdentity
 from app.embedded.messages import SentenceError
@@ -133,7 +134,7 @@ def _converted(home: Home, profile: BaseProfile, gguf: Path) -> Path:
 
 @contextmanager
 def _alone(home: Home) -> Iterator[None]:
-    """Wait for whoever makes a model in this home; they would write into the same folder. A kill lets go."""
+    """Wait for whoever makes a model in this home; it is made once. A kill lets go."""
     home.models.mkdir(parents=True, exist_ok=True)
     with (home.models / ".lock").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -141,8 +142,10 @@ def _alone(home: Home) -> Iterator[None]:
 
 
 def _scratch(home: Home, name: str) -> Path:
-    scratch = home.models / f".{name}.part"
-    shutil.rmtree(scratch, ignore_errors=True)
+    """Return an empty folder that nobody has written to, nor ever will: a maker that was killed leaves its child behind."""
+    for left in home.models.glob(".*.part"):
+        shutil.rmtree(left, ignore_errors=True)
+    scratch = home.models / f".{name}-{uuid4().hex[:8]}.part"
     scratch.mkdir()
     return scratch
 

@@ -1,6 +1,6 @@
 """Who opts out, comes back, or wants a human: what words by themselves lead to, and what holds afterwards.
 
-    stop ──a reply is being written──► that stops, and the bot asks what was meant
+    stop ──a reply is being written, or it was spoken──► that stops, and the bot asks what was meant
       └─────────else────────────────► opted out: no messages, no training; each later message is answered once with how to
                                        come back, commands about one's own data always
     talk to a person ──► the bot is silent in this chat and learns nothing from it, until the person or an operator says so
@@ -80,7 +80,7 @@ async def _while_silent(
         await left.resume_chat(tx, room.chat.id)
         await room.tell(tx, room.say("bot_answers"))
         return None
-    if said is Word.LEAVE:
+    if said is Word.LEAVE and not event.spoken:
         await left.resume_chat(tx, room.chat.id)
         await leave(tx, parts, room, evidence=f"word:{event.message_id}")
         return None

@@ -28,8 +28,8 @@ _OK = 200
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _GONE = frozenset({404, 410})
 _REFUSED = frozenset({400, 401, 403})
-# Behind these a translator finds an address of the older kind, whichever it is: RFC 6052.
-_TRANSLATED = IPv6Network("64:ff9b::/96")
+# Behind these a translator finds an address of the older kind, whichever it is: RFC 6052, 8215 and 3056.
+_TRANSLATED = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("2002::/16"))
 
 
 class OutsideResolver(AbstractResolver):
@@ -148,7 +148,7 @@ def _is_inside(url: URL) -> bool:
 
 
 def _is_inside_number(number: IPv4Address | IPv6Address) -> bool:
-    return not number.is_global or number in _TRANSLATED
+    return not number.is_global or any(number in network for network in _TRANSLATED)
 
 
 def _host(url: URL) -> str:

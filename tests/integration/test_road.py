@@ -174,11 +174,15 @@ async def test_broken_markdown_is_shown_whole(visitor: Visitor, model: ModelServ
 
 @pytest.mark.parametrize("fault", [faults.NoLogprobs(), faults.NoTokenIds()])
 async def test_a_reply_without_logprobs_is_shown_and_never_learnt_from(
-    running: Road, visitor: Visitor, model: ModelServer, fault: faults.Fault
+    database_url: str, model: ModelServer, tmp_path: Path, fault: faults.Fault
 ) -> None:
     model.always(fault)
-    await visitor.ask("anything")
-    (turn,) = await running.rows("select learnable, response_logprobs from turns")
+    known = base_folder(tmp_path / "base")
+    async with road(database_url, model.url, model_dir=known) as gateway, gateway.visitor() as visitor:
+        await visitor.allow("memory", "personal_training")
+        await visitor.ask("anything")
+        (turn,) = await gateway.rows("select learnable, response_logprobs from turns")
+    assert model.calls[-1].body["logprobs"] is True
     assert turn["learnable"] is False
     assert turn["response_logprobs"] is None
 

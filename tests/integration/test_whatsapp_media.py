@@ -220,6 +220,8 @@ async def test_a_forged_address_gets_no_request_and_no_token(
         "https://media.localhost:{port}/x",
         "https://[::ffff:127.0.0.1]:{port}/x",
         "https://[64:ff9b::7f00:1]:{port}/x",
+        "https://[64:ff9b:1::7f00:1]:{port}/x",
+        "https://[2002:7f00:1::]:{port}/x",
     ],
 )
 async def test_twilios_own_host_points_nowhere_inside(location: str, unused_tcp_port: int) -> None:
@@ -251,7 +253,17 @@ class Names(AbstractResolver):
 
 
 @pytest.mark.parametrize(
-    "addresses", [["127.0.0.1"], ["8.8.8.8", "10.0.0.1"], ["169.254.169.254"], ["fe80::1%eth0"], ["64:ff9b::7f00:1"]]
+    "addresses",
+    [
+        ["127.0.0.1"],
+        ["8.8.8.8", "10.0.0.1"],
+        ["169.254.169.254"],
+        ["::ffff:10.0.0.1"],
+        ["fe80::1%eth0"],
+        ["64:ff9b::7f00:1"],
+        ["64:ff9b:1::7f00:1"],
+        ["2002:7f00:1::"],
+    ],
 )
 async def test_a_name_that_stands_for_a_machine_inside_is_not_followed(
     monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int, addresses: list[str]
@@ -355,6 +367,24 @@ async def test_leaving_takes_more_than_a_word_that_was_heard(
     await until(ann, "START")
     await settled(whatsapp)
     assert [row["status"] for row in await whatsapp.rows(accounts)] == ["opted_out"]
+
+
+async def test_nor_is_it_enough_where_the_bot_became_silent_while_it_was_heard(
+    whatsapp: Road, twilio_server: TwilioServer, transcriber: Transcriber
+) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello")
+    await until(ann, "You said: hello")
+    await settled(whatsapp)
+    transcriber.words, transcriber.delay_s = "Unsubscribe.", 1.0
+    await ann.send_voice()
+    async with asyncio.timeout(10):
+        while not transcriber.heard:
+            await asyncio.sleep(0.02)
+    await whatsapp.rows("update chats set status = 'paused', paused_at = now() returning id")
+    await settled(whatsapp)
+    (account,) = await whatsapp.rows("select a.status, c.status as chat from accounts a, chats c")
+    assert (account["status"], account["chat"]) == ("active", "paused")
 
 
 async def test_a_stranger_does_not_make_us_fetch(

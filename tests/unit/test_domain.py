@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.consent import EVERY_PURPOSE, NEVER_SHARED, UNSTATED, ConsentEvent, Consents, Purpose
+from app.domain.consent import EVERY_PURPOSE, NEVER_SHARED, TRAINING, UNSTATED, ConsentEvent, Consents, Purpose
 from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.person import split_of
@@ -130,6 +130,17 @@ def test_what_is_answered_again_comes_from_where_it_came_the_first_time() -> Non
     assert Origin(automated=True, group=True).again(Origin()) == Origin(automated=True, group=True)
     assert Origin().again(Origin(media=True)) == Origin(media=True) == Origin.of(Origin(media=True).document())
     assert Origin.of({}) == Origin()
+
+
+@pytest.mark.parametrize("purpose", [Purpose.PERSONAL_TRAINING, Purpose.SHARED_TRAINING])
+@pytest.mark.parametrize("flag", ["forwarded", "group", "automated", "quoted", "media"])
+def test_a_reply_may_train_where_the_words_are_their_own_and_training_was_allowed(purpose: Purpose, flag: str) -> None:
+    allowed = {p.value: p is purpose for p in Purpose}
+    others = {p.value: p not in TRAINING for p in Purpose}
+    assert Origin(consents=allowed).may_train
+    assert not Origin(consents=others).may_train
+    assert not Origin().may_train
+    assert not Origin.of({flag: True, "consents": allowed}).may_train
 
 
 @given(st.text())
