@@ -135,13 +135,17 @@ class Channel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How tokens are drawn. Learnable turns use top_p 1 and no penalties, so that stored logprobs are the policy's own."""
+    """How tokens are drawn, and whether the server shall tell their `logprobs`, which costs it a few per cent of its pace.
+
+    Learnable turns use top_p 1 and no penalties, so that stored logprobs are the policy's own.
+    """
 
     temperature: float = 0.7
     top_p: float = 1.0
     max_tokens: int = 256
     seed: int | None = None
     priority: int = 0
+    logprobs: bool = False
 
     def document(self) -> dict[str, float | int | str | None]:
         """Return the JSON form kept with the turn."""
@@ -150,7 +154,7 @@ class Sampling:
             "top_p": self.top_p,
             "max_tokens": self.max_tokens,
             "seed": self.seed,
-            "logprobs_mode": LOGPROBS_MODE,
+            "logprobs_mode": LOGPROBS_MODE if self.logprobs else None,
         }
 
 
@@ -211,11 +215,10 @@ class Model(Protocol):
         sampling: Sampling,
         *,
         salt: str,
-        logprobs: bool = True,
     ) -> AsyncGenerator[Delta]:
         """Yield the reply piece by piece, the completion last; closing it ends the request. Raises the `ModelError` family.
 
-        Without `logprobs` the reply cannot be learnt from, and costs the server a few per cent less. It may be begun in one task and read on or closed in another, one after the other.
+        It may be begun in one task and read on or closed in another, one after the other.
         """
         ...
 

@@ -74,10 +74,9 @@ class VllmClient:
         sampling: Sampling,
         *,
         salt: str,
-        logprobs: bool = True,
     ) -> AsyncGenerator[Delta]:
         """Yield the reply piece by piece, the completion last."""
-        body = self._chat(model, messages, sampling, salt) | {"stream": True, "logprobs": logprobs}
+        body = self._chat(model, messages, sampling, salt) | {"stream": True}
         pieces = vllm_answer.Pieces(model)
         async with self._post("/v1/chat/completions", body) as response:
             async for data in _events(response):
@@ -155,7 +154,7 @@ class VllmClient:
             "top_p": sampling.top_p,
             "max_tokens": sampling.max_tokens,
             "priority": sampling.priority,
-            "logprobs": True,
+            "logprobs": sampling.logprobs,
             "return_token_ids": True,
             "cache_salt": salt,
         }

@@ -23,7 +23,7 @@ from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.policy import Route
 from app.domain.prompt import PastTurn
-from app.domain.turn import Origin, Outcome, Provenance, Turn
+from app.domain.turn import Outcome, Provenance, Turn
 from app.errors import (
     AdapterUnknownError,
     ModelError,
@@ -171,25 +171,28 @@ class Converse:
         messages = prompts.build(
             request.identity.prompt, lines, past, request.text, budget_tokens=budget, pictures=shown
         )
+        # With a picture in view the words alone would not lead to the reply; what was not allowed then is not by what is now.
+        origin = replace(request.origin, media=request.origin.media or prompts.has_pictures(messages))
+        origin = origin.again(begun.origin) if begun else origin
+        learnable = self._base.learnable and request.chat.private and origin.may_train
+        # Of a reply that will never train nothing is kept that only training needs, and the server is spared it.
+        sampling = Sampling(TEMPERATURE, max_tokens=self._settings.max_reply_tokens, logprobs=learnable)
         made_by = Provenance(
             base=self._base.identity,
             prompt_version=prompts.PROMPT_VERSION,
             memory_used=tuple(line.id for line in lines),
-            sampling=self._sampling().document(),
+            sampling=sampling.document(),
             identity_id=request.identity.id,
             checkpoint_id=route.checkpoint_id if route else None,
             release_id=route.release_id if route else None,
         )
-        return Plan(route, lines, messages, made_by)
+        return Plan(route, lines, messages, origin, sampling, made_by)
 
     async def _history(self, tx: Tx, request: Request, begun: Turn | None) -> Sequence[PastTurn]:
         if begun:
             # It stays in its own session, though a later try may be made in another.
             return await turns.history(tx, begun.session_id, request.sibling_of or begun.id)
         return () if request.session.fresh else await turns.history(tx, request.session.id, request.sibling_of)
-
-    def _sampling(self) -> Sampling:
-        return Sampling(temperature=TEMPERATURE, max_tokens=self._settings.max_reply_tokens)
 
     async def _generate(self, begun: Begun, view: LiveView, stop: asyncio.Event) -> tuple[Outcome, Plan]:
         request, turn, plan = begun.request, begun.turn, begun.plan
@@ -218,9 +221,8 @@ class Converse:
             language=request.language,
             model=plan.route.adapter if plan.route else self._base.name,
             messages=plan.messages,
-            sampling=self._sampling(),
+            sampling=plan.sampling,
             salt=self._salt(request, plan),
-            learnable=self._base.learnable and _origin(request, plan).may_train and request.chat.private,
         )
 
     async def _finish(self, request: Request, turn: Turn, plan: Plan, outcome: Outcome, work: Work) -> None:
@@ -284,11 +286,6 @@ class Converse:
         return hashlib.sha256(f"{whose}:{policy}".encode()).hexdigest()
 
 
-def _origin(request: Request, plan: Plan) -> Origin:
-    """Return where the message came from; with a picture in view, its words alone would not lead to its reply."""
-    return replace(request.origin, media=request.origin.media or prompts.has_pictures(plan.messages))
-
-
 async def _shown(tx: Tx, request: Request, begun: Turn | None) -> tuple[Picture, ...]:
     """Return what came with a message: at hand where it has just come, else kept with the turn that it first began."""
     holder = request.sibling_of or (begun.id if begun else None)
@@ -305,7 +302,7 @@ def _new(request: Request, plan: Plan, work: Work) -> turns.NewTurn:
         person_id=request.person_id,
         user_text=request.text,
         message_id=request.message_id,
-        origin=_origin(request, plan),
+        origin=plan.origin,
         sibling_of=request.sibling_of,
     )
 

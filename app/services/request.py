@@ -14,7 +14,7 @@ from app.domain.person import Chat, Identity, Session
 from app.domain.policy import Route
 from app.domain.prompt import ChatMessage
 from app.domain.turn import BaseIdentity, Origin, Provenance, Turn
-from app.ports import Channel
+from app.ports import Channel, Sampling
 from app.services.lanes import Work
 from app.services.writing import Asking
 from app.store import Tx
@@ -70,11 +70,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the model will be asked, and by which weights."""
+    """What the model will be asked, by which weights, and how its tokens are drawn.
+
+    `origin` is where the message came from, with what comes into view beside it.
+    """
 
     route: Route | None
     memory: tuple[MemoryLine, ...]
     messages: Sequence[ChatMessage]
+    origin: Origin
+    sampling: Sampling
     made_by: Provenance
 
 

@@ -28,7 +28,7 @@ MODEL_AGAIN_S = 1.0
 class Asked:
     """What is to be written, by which model, and where it is shown.
 
-    `learnable` says whether the reply may be learnt from once all of it is known.
+    With logprobs it is learnable once all of it is known.
     """
 
     turn_id: UUID
@@ -38,7 +38,6 @@ class Asked:
     messages: Sequence[ChatMessage]
     sampling: Sampling
     salt: str
-    learnable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +59,7 @@ class Writer:
 
     def ask(self, asked: Asked) -> Asking:
         """Return a reply to be written; the model is asked when it is, or when its pieces are started before."""
-        # Of a reply that will never train nothing is kept that only training needs, and the server is spared it.
-        stream = self._model.stream(
-            asked.model, asked.messages, asked.sampling, salt=asked.salt, logprobs=asked.learnable
-        )
+        stream = self._model.stream(asked.model, asked.messages, asked.sampling, salt=asked.salt)
         return Asking(asked, Ahead(stream))
 
     async def write(self, asking: Asking, view: LiveView, stop: asyncio.Event) -> Outcome:
@@ -145,7 +141,7 @@ def _outcome(asked: Asked, completion: Completion, first_ms: float | None, durat
         response_logprobs=completion.logprobs,
         first_token_ms=first_ms,
         duration_ms=duration_ms,
-        learnable=asked.learnable and bool(completion.logprobs) and bool(completion.prompt_token_ids),
+        learnable=asked.sampling.logprobs and bool(completion.logprobs) and bool(completion.prompt_token_ids),
     )
 
 

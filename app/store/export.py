@@ -1,16 +1,19 @@
-"""Everything held about one person, table by table, found by the schema's own references to `people`; and what was sent to
-them or waits for it, which hangs on their chat.
+"""Everything held about one person, table by table, found by the schema's own references to `people`; and what hangs on
+their chat: what was sent to them or waits for it, and their updates as the platform posted them.
 """
 
 import base64
+import json
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import RowMapping, Table, Uuid, bindparam, select
+from sqlalchemy import RowMapping, Table, Uuid, bindparam, select, text
 
 from app.store import pictures
 from app.store.engine import Tx
+from app.store.forget import THEIR_UPDATES
 from app.store.tables import metadata
 from app.store.tables.people import chats, people
 from app.store.tables.road import outbox, turn_pictures
@@ -46,17 +49,31 @@ async def everything(tx: Tx, person_id: UUID) -> dict[str, object]:
         if rows:
             held[name] = [_row(row) for row in rows]
     if sent := (await tx.execute(_SENT, {"person": person_id})).mappings().all():
-        held["outbox"] = [_row(row) for row in sent]
+        held["outbox"] = [_without_links(_row(row)) for row in sent]
+    if posted := (await tx.execute(_POSTED, {"person": person_id})).mappings().all():
+        held["inbox"] = [_row(row) | {"body": bytes(row["body"]).decode("utf-8", "replace")} for row in posted]
     return held
+
+
+def _without_links(row: dict[str, object]) -> dict[str, object]:
+    """Return a part without the links in it that open an export: whoever is given the file is not given the next one."""
+    content = json.loads(_LINK.sub(r"\1…", json.dumps(row["content"], ensure_ascii=False)))
+    return row | {"content": content}
+
+
+_LINK = re.compile(r"(/export/)[\w.~-]+")
 
 
 # An earlier export would hold all that this one holds, and the one before it.
 _SENT = (
     select(outbox)
     .join(chats, chats.c.id == outbox.c.chat_id)
-    .where(chats.c.person_id == bindparam("person", type_=Uuid), outbox.c.kind != "file")
+    .where(chats.c.person_id == bindparam("person", type_=Uuid), chats.c.kind == "private", outbox.c.kind != "file")
     .order_by(outbox.c.id)
 )
+_POSTED = text(f"""
+    select i.id, i.state, i.received_at, i.body from inbox i where i.body is not null and ({THEIR_UPDATES}) order by i.id
+""")  # noqa: S608 - a constant of ours
 
 
 def _row(row: RowMapping) -> dict[str, object]:

@@ -135,7 +135,7 @@ async def _all(tx: Tx, person_id: UUID, statements: tuple[TextClause, ...]) -> N
 
 # A lane is "<bot>:<channel's own>", of which the chat's id is one part. A press without its message is in a lane that
 # tells no chat; who pressed stands in it as a JSON number of its own, which no text inside of it can imitate.
-_THEIR_UPDATES = """
+THEIR_UPDATES = """
     exists (select 1 from chats c where c.person_id = :person and c.kind = 'private' and c.bot_id = i.bot_id
               and position(':' || c.external_id || ':' in i.lane || ':') > 0)
     or i.lane = i.bot_id || ':votes:' and exists (
@@ -152,10 +152,10 @@ _NAMING_THEM = """
 # The update that asked to forget is still being handled: its row stays for the lane runner, without body and lane.
 _INBOX_NOW = text(f"""
     update inbox i set body = null, error = null, lane = 'forgotten:' || i.id
-    where i.state = 'claimed' and ({_THEIR_UPDATES})
+    where i.state = 'claimed' and ({THEIR_UPDATES})
 """)  # noqa: S608 - constants of this module
 _INBOX = text(f"""
-    delete from inbox i where i.state <> 'claimed' and ({_THEIR_UPDATES} or {_NAMING_THEM})
+    delete from inbox i where i.state <> 'claimed' and ({THEIR_UPDATES} or {_NAMING_THEM})
 """)  # noqa: S608 - the same
 
 _SAID = (
@@ -200,7 +200,7 @@ _TOLD = text(f"""
 """)  # noqa: S608 - the same
 
 _LEARNT = (
-    text(f"update inbox i set body = null where i.state not in ('stored', 'claimed') and ({_THEIR_UPDATES})"),  # noqa: S608 - the same
+    text(f"update inbox i set body = null where i.state not in ('stored', 'claimed') and ({THEIR_UPDATES})"),  # noqa: S608 - the same
     text("""
         update turns set prompt_token_ids = null, response_token_ids = null, response_logprobs = null, learnable = false
         where person_id = :person and jsonb_array_length(coalesce(memory_used -> 'ids', '[]')) > 0

@@ -163,6 +163,9 @@ class Dialogue:
         return await self._words(tx, room, taken.event, work)
 
     async def _words(self, tx: Tx, room: Room, event: MessageEvent, work: Work) -> message.Then | None:
+        if work.claimed.attempts > 1 and await turns.of_update(tx, work.claimed.id):
+            # A try that was cut off began to answer it: it was no word by itself, whatever it would be one for by now.
+            return await message.on_message(tx, self._parts, room, event, work)
         chosen = await self._chosen(tx, room, event)
         if chosen and not leaving.is_silent(room, chosen):
             return partial(press.on_press, self._parts, room, chosen, work)

@@ -130,7 +130,9 @@ async def sentinel(model: Model, adapter_name: str, base_name: str) -> float:
 async def _drawn(model: Model, name: str) -> list[tuple[int, float]]:
     """Return the fixed reply's tokens with their logprobs."""
     asked = [ChatMessage(role="user", content=SENTINEL_PROMPT)]
-    sampling = Sampling(temperature=1.0, max_tokens=SENTINEL_TOKENS, seed=SENTINEL_SEED, priority=PRIORITY)
+    sampling = Sampling(
+        temperature=1.0, max_tokens=SENTINEL_TOKENS, seed=SENTINEL_SEED, priority=PRIORITY, logprobs=True
+    )
     reply = await model.complete(name, asked, sampling, salt=f"sentinel-{uuid4().hex}")
     return list(zip(reply.token_ids, reply.logprobs, strict=False))
 

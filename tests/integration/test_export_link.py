@@ -37,6 +37,7 @@ async def test_on_whatsapp_the_file_is_behind_a_link(whatsapp: Road, twilio_serv
     assert "the words of ann" in text
     assert "the words of ben" not in text
     assert json.loads(text)["exported_at"]
+    assert found[1] not in text  # whoever is given the file is not given the next one
     await settled(whatsapp)
     await whatsapp.store_execute("delete from people")
     assert (await fetched(whatsapp, found[1]))[0] == 404

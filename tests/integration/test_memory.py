@@ -268,6 +268,7 @@ async def test_the_export_holds_what_was_said(running: Road, remembering: Visito
     assert "recovery_hash" not in document["person"]
     sent = [part["content"]["text"] for part in document["outbox"]]
     assert "You said: remember the harbour" in sent
+    assert any("remember the harbour" in update["body"] for update in document["inbox"])
     await remembering.command("export")
     await remembering.wait(lambda items: len([i for i in items if i.get("file")]) == 2)
     item = [i for i in await remembering.messages() if i.get("file")][-1]

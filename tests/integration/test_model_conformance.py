@@ -245,7 +245,7 @@ async def test_stream_with_everything_that_is_stored(target: Target) -> None:
 async def test_a_stream_is_begun_in_one_task_and_read_and_closed_in_others(target: Target) -> None:
     client = VllmClient(target.url)
     stream = client.stream(
-        target.model, [ChatMessage(role="user", content="Say hi")], Sampling(max_tokens=16), salt="s"
+        target.model, [ChatMessage(role="user", content="Say hi")], Sampling(max_tokens=16, logprobs=True), salt="s"
     )
     deltas: list[Delta] = []
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.twilio import Person, TwilioServer
-from tests.support.road import Road
-from tests.support.whatsapp import count, settled, until
+from tests.support.road import Road, road
+from tests.support.whatsapp import connect, count, settings, settled, until
 
 CONTACT = "bakery@example.org"
 BACK = "Write START to come back"
@@ -116,6 +116,29 @@ async def test_while_a_reply_is_written_the_word_stops_it_and_asks(
     await until(ann, "we go on as before")
     await ann.say("and now?")
     await until(ann, "You said: and now?")
+
+
+async def test_a_word_that_was_answered_as_a_message_stays_one_when_it_is_tried_again(
+    database_url: str, model: ModelServer, twilio_server: TwilioServer
+) -> None:
+    async with road(database_url, model.url, **settings(twilio_server)) as gateway:
+        connect(twilio_server, gateway)
+        ann = await somebody(gateway, twilio_server)
+        model.next(faults.Slow(first_token_s=60.0))
+        await ann.say("그만")  # nothing is being written: a message like any other
+        await begun(model)
+        while not await gateway.rows("select 1 from turns"):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+        await gateway.gateway.lanes.stop(0.1)
+        await twilio_server.hang_up()
+    async with road(database_url, model.url, **settings(twilio_server)) as gateway:
+        connect(twilio_server, gateway)
+        await gateway.store_execute("update inbox set lease_until = now() where state = 'claimed'")
+        await until(ann, "You said: 그만")
+        await settled(gateway)
+        assert [row["state"] for row in await gateway.rows("select state from turns")] == ["done"]
+        assert not any("I stopped writing" in text for text in ann.texts)
+        await twilio_server.hang_up()
 
 
 async def test_who_confirms_leaves(whatsapp: Road, twilio_server: TwilioServer, model: ModelServer) -> None:
