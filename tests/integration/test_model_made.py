@@ -33,6 +33,7 @@ def test_who_comes_while_it_is_made_waits_for_it(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "models").iterdir() if path.is_dir()] == [Path(said[0]).name]
 
 
+@pytest.mark.nightly
 def test_what_a_killed_maker_left_is_not_mixed_into_the_model(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", MAKE, str(tmp_path), DEFAULT_PROFILE]
     killed = subprocess.Popen(argv, stdout=subprocess.DEVNULL)

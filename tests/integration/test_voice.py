@@ -1,6 +1,7 @@
 """Voice messages: written down by an OpenAI-compatible server, shown as heard, and then words like any others, but for learning."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.fakes.telegram import TelegramServer
 from tests.fakes.telegram.people import User
 from tests.fakes.transcriber import Transcriber
 from tests.integration.test_pictures import read
+from tests.support.lessons import base_folder
 from tests.support.media import PICTURE, sound
 from tests.support.road import Road, road
 from tests.support.whatsapp import settled
@@ -23,13 +25,13 @@ KEY = "a-key-of-the-transcriber"
 
 @pytest.fixture
 async def telegram(
-    database_url: str, model: ModelServer, telegram_server: TelegramServer, transcriber: Transcriber
+    database_url: str, model: ModelServer, telegram_server: TelegramServer, transcriber: Transcriber, tmp_path: Path
 ) -> AsyncIterator[Road]:
-    """A gateway that polls the Bot API and has voice written down."""
+    """A gateway that polls the Bot API, has voice written down, and knows which base it serves, so that replies may train."""
     transcriber.api_key = KEY
     heard = {"transcribe_base_url": transcriber.url, "transcribe_model": "whisper-1", "transcribe_api_key": KEY}
     named = {"telegram_bot_token": telegram_server.token, "telegram_base_url": telegram_server.base_url}
-    async with road(database_url, model.url, **heard, **named) as gateway:
+    async with road(database_url, model.url, model_dir=base_folder(tmp_path / "base"), **heard, **named) as gateway:
         yield gateway
 
 
@@ -46,6 +48,13 @@ async def ann(telegram: Road, telegram_server: TelegramServer) -> User:
 async def test_it_is_shown_as_heard_and_then_answered(
     telegram: Road, telegram_server: TelegramServer, transcriber: Transcriber, model: ModelServer, ann: User
 ) -> None:
+    ann.say("/learn on")
+    await read(telegram_server, ann, "On: I may learn")
+    ann.say("and written?")
+    await read(telegram_server, ann, "You said: and written?")
+    await settled(telegram)
+    (turn,) = await telegram.rows("select learnable from turns order by number desc limit 1")
+    assert turn["learnable"]
     transcriber.words = "what is *tea*, exactly?"
     ann.send_voice()
     await read(telegram_server, ann, "You said: what is")

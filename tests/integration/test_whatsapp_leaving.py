@@ -127,7 +127,7 @@ async def test_a_word_that_was_answered_as_a_message_stays_one_when_it_is_tried_
         model.next(faults.Slow(first_token_s=60.0))
         await ann.say("그만")  # nothing is being written: a message like any other
         await begun(model)
-        while not await gateway.rows("select 1 from turns"):  # noqa: ASYNC110
+        while not await gateway.rows("select 1 from turns"):
             await asyncio.sleep(0.02)
         await gateway.gateway.lanes.stop(0.1)
         await twilio_server.hang_up()
