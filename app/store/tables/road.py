@@ -99,8 +99,9 @@ turns = Table(
     one_of("state", "waiting", "generating", "done", "failed", "stopped"),
     Index("ix_turns_person_created_at", "person_id", "created_at"),
     Index("ix_turns_session_number", "session_id", "number"),
-    comment="One message and its reply, with what made it: token ids, logprobs, base, checkpoint, memory and prompt versions. "
-    "Texts live as long as the session without memory consent, else until forgotten. Service; memory; training by item.",
+    comment="One message and its reply, with what made it: token ids, logprobs (where training is allowed), base, checkpoint, memory "
+    "and prompt versions. Texts live as long as the session without memory consent, else until forgotten. Service; memory; "
+    "training by item.",
 )
 
 turn_pictures = Table(
