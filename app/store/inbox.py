@@ -146,6 +146,11 @@ async def finish(tx: Tx, claimed: Claimed, owner: str, state: str, error: str | 
     return (await tx.execute(ended)).rowcount == 1
 
 
+async def forget_body(tx: Tx, claimed: Claimed) -> None:
+    """Take the words of an update that nobody sent who is known: their person was forgotten before it came."""
+    await tx.execute(update(inbox).where(inbox.c.id == claimed.id).values(body=None))
+
+
 async def behind(tx: Tx, claimed: Claimed, most: int) -> Sequence[tuple[int, bytes]]:
     """Return number and bytes of the next updates that wait in the lane of one that is handled, in order."""
     waiting = (inbox.c.lane == claimed.lane) & (inbox.c.state == "stored") & (inbox.c.id > claimed.id)

@@ -83,6 +83,8 @@ class Dialogue:
                 room = await enter(tx, self._parts, channel, work.claimed, event)
                 then = await lead(tx, room)
         except SenderForgottenError:
+            async with self._parts.store.begin() as tx:
+                await inbox.forget_body(tx, work.claimed)
             log.info("event:sender:forgotten", inbox=work.claimed.id)
             return
         if room.first_time or not then:

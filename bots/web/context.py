@@ -1,5 +1,6 @@
 """What the routes of the web chat share, and how a route learns who asks."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -14,10 +15,14 @@ from app.store.webchat import BOT_EXTERNAL_ID, CHANNEL, Visitor
 from bots.base import Accept
 from bots.web.cookie import read_cookie, token_digest
 
+SEEN_S = 3.0
+
 
 @dataclass(slots=True)
 class Context:
-    """The parts behind the routes. `live` counts the open event streams of each account."""
+    """The parts behind the routes. `live` counts the open event streams of each account; `seen` holds whom such a stream has
+    looked up, and when (seconds of the loop's clock).
+    """
 
     store: Store
     pool: StatementPool
@@ -25,6 +30,7 @@ class Context:
     accept: Accept
     settings: Settings
     live: dict[UUID, int] = field(default_factory=dict)
+    seen: dict[str, tuple[Visitor, float]] = field(default_factory=dict)
     _bot_id: UUID | None = None
 
     async def bot_id(self) -> UUID:
@@ -33,6 +39,20 @@ class Context:
             async with self.store.begin() as tx:
                 self._bot_id = await people.ensure_bot(tx, CHANNEL, BOT_EXTERNAL_ID)
         return self._bot_id
+
+    async def writer(self, request: web.Request) -> Visitor:
+        """Return who sent something to be stored: as their page's own stream saw them just before, else as the database says.
+
+        Somebody who was forgotten since has their update stored and left unhandled, as any that overlaps with forgetting.
+
+        Raises:
+            UnauthenticatedError: as `visitor`.
+        """
+        token = read_cookie(request)
+        found, at = self.seen.get(token_digest(token), (None, 0.0)) if token else (None, 0.0)
+        if found and asyncio.get_running_loop().time() - at < SEEN_S:
+            return found
+        return await self.visitor(request)
 
     async def visitor(self, request: web.Request) -> Visitor:
         """Return who sent the request.

@@ -119,6 +119,7 @@ async def leave(request: web.Request) -> web.Response:
         stored_lanes = [f"{visitor.bot_id}:{lane}" for lane in lanes(visitor)]
         async with context.store.begin() as tx:
             await webchat.leave(tx, visitor, stored_lanes)
+        context.seen.pop(visitor.account_external_id, None)
     answer = web.json_response({"left": True})
     clear_cookie(request, answer)
     return answer

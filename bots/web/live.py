@@ -72,6 +72,7 @@ def _counted(context: Context, visitor: Visitor) -> Iterator[None]:
         context.live[account] -= 1
         if not context.live[account]:
             del context.live[account]
+            context.seen.pop(visitor.account_external_id, None)
 
 
 async def close_streams(app: web.Application) -> None:
@@ -173,8 +174,10 @@ class Feed:
         except StoreUnavailableError:
             return True  # the next poll tells
         if known is None:
+            self._context.seen.pop(visitor.account_external_id, None)
             await self._event("gone", text=words)
             return False
+        self._context.seen[visitor.account_external_id] = known, asyncio.get_running_loop().time()
         if seen != self._seen:
             self._seen = seen
             await self._event("changed")

@@ -36,7 +36,7 @@ PRESS_CHARS = 64
 async def updates(request: web.Request) -> web.Response:
     """Accept one update; 202 once it is stored. A repeat of an `id` is answered the same and has no second effect."""
     context = request.app[CONTEXT]
-    visitor = await context.visitor(request)
+    visitor = await context.writer(request)
     update = checked(await form.read_json(request))
     language = pick(visitor.language or request.headers.get("Accept-Language"))
     await context.accept([raw_update(visitor, update, language)])

@@ -45,6 +45,25 @@ async def test_what_only_training_needs_is_kept_where_it_may_train(
     assert len(turn["response_logprobs"] or ()) == (len(turn["response_token_ids"]) if trains else 0)
 
 
+async def test_what_is_said_in_the_moment_of_being_forgotten_is_kept_nowhere(running: Road, visitor: Visitor) -> None:
+    async with visitor.session.get(f"{running.url}/chat/api/stream") as stream:
+        while not (await stream.content.readline()).startswith(b"event: changed"):
+            pass
+        await running.store_execute("delete from people")
+        body = {"id": str(uuid.uuid4()), "kind": "message", "text": "my planted words"}
+        # Their page was just seen by its stream, so it is taken in.
+        async with visitor.session.post(
+            f"{running.url}/chat/api/updates", json=body, headers={"Origin": running.url}
+        ) as answer:
+            assert answer.status == 202
+    while await running.rows("select 1 from inbox where state in ('stored', 'claimed')"):
+        await asyncio.sleep(0.02)
+    assert await running.rows("select 1 from inbox where body is not null") == []
+    assert await running.rows("select 1 from people") == await running.rows("select 1 from turns") == []
+    async with visitor.session.get(f"{running.url}/chat/api/me") as answer:
+        assert answer.status == 401
+
+
 async def test_an_update_sent_twice_is_answered_once(running: Road, visitor: Visitor) -> None:
     same = str(uuid.uuid4())
     await asyncio.gather(*(visitor.say("once", update_id=same) for _ in range(5)))
