@@ -187,6 +187,10 @@ class RecipientGoneError(DeliveryError):
     """The person blocked the bot or the chat is gone."""
 
 
+class MessageGoneError(DeliveryError):
+    """The message to be changed is not there any more: somebody deleted it, or its chat moved and left it behind."""
+
+
 class ChatMovedError(DeliveryError):
     """The chat has another id on its platform now."""
 

@@ -513,3 +513,39 @@ async def test_somebody_elses_words_passed_on_are_no_correction(
     ann.forward("I am allergic to nuts", BOB)
     await until(telegram_server, ann, "You said: I am allergic to nuts")
     assert await telegram.rows("select 1 from memory_lines") == []
+
+
+LONG = "tell me of the long way over the hills and down to the sea, and of everyone who walks there in the evening"
+
+
+async def test_a_reply_whose_beginning_was_deleted_comes_anew(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    """What stood in its place while it was written is gone, and with it the message to be edited: the reply is not."""
+    ann = telegram_server.user("Ann")
+    model.next(faults.Slow(per_token_s=0.08))
+    ann.say(LONG)
+    await telegram_server.wait_for(lambda: any(m.text.endswith("…") for m in ann.chat.from_bot), 20)
+    ann.delete(next(m for m in ann.chat.from_bot if m.text.endswith("…")))
+    reply = await until(telegram_server, ann, f"You said: {LONG}")
+    await telegram_server.wait_for(lambda: reply.buttons, 10)  # type: ignore[attr-defined]
+    ann.delete(reply)  # type: ignore[arg-type]
+    ann.press(reply, "👍", gone=True)  # type: ignore[arg-type]
+    ann.say("and then?")
+    await until(telegram_server, ann, "You said: and then?")
+    assert [v["value"] for v in await telegram.rows("select value from votes")] == [1]
+    assert sum(LONG in text for text in shown(ann)) == 0  # read and deleted, it does not come again
+
+
+async def test_a_reply_arrives_though_its_group_moved_meanwhile(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    group = telegram_server.group("Kitchen", ann, kind="group")
+    before = group.chat
+    model.next(faults.Slow(per_token_s=0.08))
+    ann.say(f"@{telegram_server.world.bot['username']} {LONG}", group.chat)
+    await telegram_server.wait_for(lambda: before.from_bot, 20)
+    group.migrate()
+    await telegram_server.wait_for(lambda: any(LONG in m.text for m in group.chat.from_bot), 20)
+    assert sum(LONG in m.text for m in group.chat.from_bot) == 1
