@@ -26,7 +26,7 @@ from app.services.lanes import Work
 from app.store import Tx, holding, inbox, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
-from bots.dialogue import album, attachments, choices, entrance, leaving, message, press, voting
+from bots.dialogue import album, attachments, choices, commands, entrance, leaving, message, press, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, SenderForgottenError, enter
 
@@ -237,4 +237,7 @@ def _overheard(event: AnyEvent) -> bool:
     """Whether it was said among people and not to the bot: nobody becomes known to it by that."""
     if event.chat.kind == "private":
         return False
-    return isinstance(event, EditEvent) or (isinstance(event, MessageEvent) and not event.addressed)
+    if not isinstance(event, MessageEvent):
+        return isinstance(event, EditEvent)
+    for_another = event.command is not None and event.command not in commands.KNOWN and not event.named
+    return for_another or not event.addressed

@@ -549,3 +549,19 @@ async def test_a_reply_arrives_though_its_group_moved_meanwhile(
     group.migrate()
     await telegram_server.wait_for(lambda: any(LONG in m.text for m in group.chat.from_bot), 20)
     assert sum(LONG in m.text for m in group.chat.from_bot) == 1
+
+
+async def test_a_command_that_another_bot_of_the_group_may_know_is_left_to_it(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann, bob = telegram_server.user("Ann"), telegram_server.user("Bob")
+    group = telegram_server.group("Kitchen", ann, bob)
+    group.promote_bot()
+    name = telegram_server.world.bot["username"]
+    bob.say("/roll 20", group.chat)
+    ann.say(f"/roll@{name} 20", group.chat)
+    await telegram_server.wait_for(lambda: any("don't know that command" in m.text for m in group.chat.from_bot), 20)
+    ann.say("/help", group.chat)
+    await telegram_server.wait_for(lambda: any("Just write to me" in m.text for m in group.chat.from_bot), 20)
+    assert sum("don't know that command" in m.text for m in group.chat.from_bot) == 1
+    assert [p["display_name"] for p in await telegram.rows("select display_name from people")] == ["Ann"]
