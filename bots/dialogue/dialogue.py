@@ -26,7 +26,7 @@ from app.services.lanes import Work
 from app.store import Tx, holding, inbox, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
-from bots.dialogue import album, attachments, choices, commands, entrance, leaving, message, press, voting
+from bots.dialogue import album, attachments, choices, commands, edit, entrance, leaving, message, press, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, SenderForgottenError, enter
 
@@ -113,7 +113,7 @@ class Dialogue:
             case MessageEvent():
                 return await self._message(tx, room, event, work)
             case EditEvent():
-                return partial(message.on_edit, self._parts, room, event, work)
+                return partial(edit.on_edit, self._parts, room, event, work)
             case PressEvent():
                 return partial(press.on_press, self._parts, room, event, work)
             case ReactionEvent():

@@ -565,3 +565,18 @@ async def test_a_command_that_another_bot_of_the_group_may_know_is_left_to_it(
     await telegram_server.wait_for(lambda: any("Just write to me" in m.text for m in group.chat.from_bot), 20)
     assert sum("don't know that command" in m.text for m in group.chat.from_bot) == 1
     assert [p["display_name"] for p in await telegram.rows("select display_name from people")] == ["Ann"]
+
+
+async def test_of_many_edits_in_a_row_the_last_is_answered(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    said = ann.say("wording 0")
+    await until(telegram_server, ann, "You said: wording 0")
+    model.next(faults.Slow(first_token_s=1.0))
+    for number in range(1, 16):
+        ann.edit(said, f"wording {number}")
+    await until(telegram_server, ann, "You said: wording 15")
+    answered = [t["user_text"] for t in await telegram.rows("select user_text from turns order by number")]
+    assert answered[-1] == "wording 15"
+    assert len(answered) <= 4  # what came while nothing was being written may have been answered as well
