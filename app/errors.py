@@ -3,6 +3,7 @@
 """
 
 from typing import ClassVar
+from uuid import UUID
 
 
 class MenteeError(Exception):
@@ -111,6 +112,16 @@ class NotWholeError(MenteeError):
     """The rest of what was sent together is still on its way."""
 
     retryable = True
+
+
+class ReplyUnfinishedError(MenteeError):
+    """What was said of a reply waits until the reply is written."""
+
+    retryable = True
+
+    def __init__(self, turn_id: UUID) -> None:
+        super().__init__()
+        self.turn_id = turn_id
 
 
 class ChannelAwayError(MenteeError):

@@ -19,7 +19,7 @@ from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.press import overtakes
 from app.domain.turn import Outcome
-from app.errors import ChannelAwayError, NotFoundError
+from app.errors import ChannelAwayError, NotFoundError, ReplyUnfinishedError
 from app.failpoints import reach
 from app.ports import Channel
 from app.services.lanes import Work
@@ -206,6 +206,8 @@ class Dialogue:
     async def _reaction(self, room: Room, event: ReactionEvent, work: Work) -> None:
         async with self._parts.store.begin() as tx:
             turn = await turns.by_message(tx, room.chat.id, event.message_id)
+            if turn and turn.state in turns.OPEN:
+                raise ReplyUnfinishedError(turn.id)  # they like how it begins
             if turn:
                 await voting.react(tx, room, turn, event.emoji)
             await work.done(tx)

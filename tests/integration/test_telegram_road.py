@@ -580,3 +580,22 @@ async def test_of_many_edits_in_a_row_the_last_is_answered(
     answered = [t["user_text"] for t in await telegram.rows("select user_text from turns order by number")]
     assert answered[-1] == "wording 15"
     assert len(answered) <= 4  # what came while nothing was being written may have been answered as well
+
+
+async def test_a_reaction_to_a_reply_that_is_being_written_counts(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("hello")
+    first = await until(telegram_server, ann, "You said: hello")
+    model.next(faults.Slow(per_token_s=0.08))
+    ann.say(LONG)
+    await telegram_server.wait_for(lambda: ann.chat.from_bot[-1].text.endswith("…"), 20)
+    reply = ann.chat.from_bot[-1]
+    ann.react(reply, "👍")
+    ann.react(first, "👎")  # type: ignore[arg-type]
+    await telegram_server.wait_for(lambda: label(first, "👎") == "👎 ✓", 10)
+    assert not reply.buttons  # what was said of others did not wait for it
+    await telegram_server.wait_for(lambda: [b.text for b in reply.buttons][:2] == ["👍 ✓", "👎"], 20)
+    assert [v["value"] for v in await telegram.rows("select value from votes order by value")] == [-1, 1]
+    assert await telegram.rows("select 1 from inbox where state <> 'done'") == []
