@@ -20,6 +20,8 @@ from bots.tables import limit_tables
 
 MAX_NESTING = 100
 _PUNCTUATION = frozenset(string.whitespace + string.punctuation)
+# A backslash, an ampersand and an angle bracket may stand for another sign.
+_SIGNS = frozenset(string.punctuation) - frozenset("\\&<")
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31f0-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 )
@@ -34,6 +36,15 @@ _NEWLINE = re.compile("\r\n?|[\u2028\u2029]")
 def solid(text: str) -> int:
     """Count what a reader would miss if a rendering lost it: neither white space nor ASCII punctuation."""
     return sum(c not in _PUNCTUATION and not c.isspace() for c in text)
+
+
+def only_signs(source: str) -> bool:
+    """Whether a text is one line of nothing but signs, none of them written as something else: the answer is that sign.
+
+    Asked what begins a comment, a model says `#`; read as Markdown, that is a heading of nothing.
+    """
+    line = source.strip()
+    return bool(line) and "\n" not in line and all(c in _SIGNS or c == " " for c in line)
 
 
 class _ChatState(StateInline):

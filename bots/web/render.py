@@ -14,7 +14,7 @@ from markdown_it.renderer import RendererProtocol
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from bots.markdown import ChatInline
+from bots.markdown import ChatInline, only_signs
 from bots.tables import limit_tables
 
 TAGS = {
@@ -48,6 +48,8 @@ def _picture(_: RendererProtocol, tokens: Sequence[Token], index: int, __: Optio
 
 def html(text: str) -> str:
     """Return the Markdown `text` as safe HTML."""
+    if only_signs(text):
+        return f"<p>{escape(text.strip())}</p>\n"
     return nh3.clean(
         _markdown().render(text),
         tags=TAGS,

@@ -1,8 +1,14 @@
 """A reply on the page: formulas keep their stars, formats next to Korean letters are formats."""
 
+from html import unescape
+
 import pytest
 
+from bots.plain import plain
+from bots.telegram.marks import Rendered
+from bots.telegram.render import render as telegram
 from bots.web.render import html
+from bots.whatsapp.render import render as whatsapp
 
 
 @pytest.mark.parametrize(
@@ -10,6 +16,13 @@ from bots.web.render import html
 )
 def test_a_formula_is_shown_as_it_is(formula: str) -> None:
     assert html(formula) == f"<p>{formula}</p>\n"
+
+
+@pytest.mark.parametrize("sign", ["#", "*", ">", "-", "`", "***", "```", "|", "+ - *", "~~~", "[]()"])
+def test_a_sign_alone_is_shown_everywhere(sign: str) -> None:
+    assert unescape(html(sign)) == f"<p>{sign}</p>\n"
+    assert telegram(sign) == Rendered(sign)
+    assert whatsapp(sign) == plain(sign) == sign
 
 
 def test_bold_works_next_to_korean_letters() -> None:
