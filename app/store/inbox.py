@@ -153,6 +153,12 @@ async def behind(tx: Tx, claimed: Claimed, most: int) -> Sequence[tuple[int, byt
     return [(row.id, bytes(row.body or b"")) for row in rows]
 
 
+async def body_of(tx: Tx, inbox_id: int) -> bytes | None:
+    """Return the bytes of an update; None once they are not kept any more."""
+    found = await tx.scalar(select(inbox.c.body).where(inbox.c.id == inbox_id))
+    return bytes(found) if found else None
+
+
 async def finish_with(tx: Tx, claimed: Claimed, others: Sequence[int]) -> None:
     """End others that wait in the same lane together with one that is handled: they are handled by it."""
     mine = update(inbox).where(inbox.c.id.in_(others), inbox.c.lane == claimed.lane, inbox.c.state == "stored")

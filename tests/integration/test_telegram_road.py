@@ -599,3 +599,52 @@ async def test_a_reaction_to_a_reply_that_is_being_written_counts(
     await telegram_server.wait_for(lambda: [b.text for b in reply.buttons][:2] == ["👍 ✓", "👎"], 20)
     assert [v["value"] for v in await telegram.rows("select value from votes order by value")] == [-1, 1]
     assert await telegram.rows("select 1 from inbox where state <> 'done'") == []
+
+
+async def test_an_edit_of_a_correction_replaces_it(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.say("What is tea?")
+    reply = await until(telegram_server, ann, "You said: What is tea?")
+    said = ann.say("I am allergic to nuts", reply_to=reply)  # type: ignore[arg-type]
+    await until(telegram_server, ann, "allergic to nuts")
+    for words in ("I am allergic to milk", "I am allergic to eggs"):
+        ann.edit(said, words)
+        await until(telegram_server, ann, words)
+    lines = await telegram.rows("select text, state from memory_lines order by created_at")
+    assert [(line["text"], line["state"]) for line in lines] == [
+        ("I am allergic to nuts", "undone"),
+        ("I am allergic to milk", "undone"),
+        ("I am allergic to eggs", "active"),
+    ]
+    kept = await telegram.rows("select text, excluded from feedback order by created_at")
+    assert [row["excluded"] for row in kept] == [True, True, False]
+    assert len(await telegram.rows("select 1 from turns")) == 1
+
+
+async def test_an_edited_correction_whose_handling_was_cut_off_is_kept_once(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.say("What is tea?")
+    reply = await until(telegram_server, ann, "You said: What is tea?")
+    said = ann.say("Please always answer in one sentence", reply_to=reply)  # type: ignore[arg-type]
+    await until(telegram_server, ann, "answer in one sentence")
+    model.always(faults.Slow(first_token_s=1.0))
+    ann.edit(said, "Please always answer in two sentences")
+    await until(telegram_server, ann, "answer in two sentences")
+    async with telegram.store.begin() as tx:
+        await tx.execute(
+            text("update inbox set state = 'stored', owner = null, lease_until = null where state = 'claimed'")
+        )
+    async with asyncio.timeout(20):
+        while await telegram.rows("select 1 from inbox where state <> 'done'"):
+            await asyncio.sleep(0.05)
+    kept = await telegram.rows("select text, excluded from feedback order by created_at")
+    assert [row["excluded"] for row in kept] == [True, False]
+    lines = await telegram.rows("select state from memory_lines order by created_at")
+    assert [line["state"] for line in lines] == ["undone", "active"]
+    assert sum("keep this in mind" in told and "two sentences" in told for told in shown(ann)) == 1
