@@ -79,15 +79,15 @@ def _evidence(work: Work) -> str:
 
 async def _superseded(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:
     """Whether the same message was changed again while this change waited."""
-    return any(_speaks_of(room, event, body, EditEvent) for _, body in await inbox.behind(tx, work.claimed, LOOKED_AT))
+    return any(
+        _speaks_of(room, event, body, (EditEvent,)) for _, body in await inbox.behind(tx, work.claimed, LOOKED_AT)
+    )
 
 
-def _speaks_of(
-    room: Room, event: EditEvent, body: bytes, kinds: type[EditEvent] | tuple[type, ...] = (MessageEvent, EditEvent)
-) -> bool:
+def _speaks_of(room: Room, event: EditEvent, body: bytes, kinds: tuple[type, ...] = (MessageEvent, EditEvent)) -> bool:
     """Whether an update brought the edited message, or an edit of it."""
     try:
-        brought = room.channel.parse(body)
+        brought = [one for one in room.channel.parse(body) if isinstance(one, MessageEvent | EditEvent)]
     except InvalidInputError:
         return False  # its own turn comes, and quarantines it
     return any(isinstance(one, kinds) and one.message_id == event.message_id for one in brought)
