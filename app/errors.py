@@ -3,6 +3,7 @@
 """
 
 from typing import ClassVar
+from uuid import UUID
 
 
 class MenteeError(Exception):
@@ -113,6 +114,16 @@ class NotWholeError(MenteeError):
     retryable = True
 
 
+class ReplyUnfinishedError(MenteeError):
+    """What was said of a reply waits until the reply is written."""
+
+    retryable = True
+
+    def __init__(self, turn_id: UUID) -> None:
+        super().__init__()
+        self.turn_id = turn_id
+
+
 class ChannelAwayError(MenteeError):
     """The channel is not connected yet; what came in through it waits."""
 
@@ -185,6 +196,10 @@ class WindowClosedError(DeliveryError):
 
 class RecipientGoneError(DeliveryError):
     """The person blocked the bot or the chat is gone."""
+
+
+class MessageGoneError(DeliveryError):
+    """The message to be changed is not there any more: somebody deleted it, or its chat moved and left it behind."""
 
 
 class ChatMovedError(DeliveryError):

@@ -106,7 +106,10 @@ class Channel(Protocol):
         ...
 
     async def edit(self, chat: ChatAddress, message_id: str, content: Content) -> None:
-        """Make a sent message show `content`; already showing it is success. Raises the `DeliveryError` family."""
+        """Make a sent message show `content`; already showing it is success. Raises the `DeliveryError` family.
+
+        Of these `MessageGoneError` where the message is not there any more: a reply that nobody saw yet is sent anew.
+        """
         ...
 
     def private_link(self) -> str:

@@ -7,6 +7,7 @@ targets are kept as written; a table that would grow beyond its source stays tex
 
 import re
 import string
+from collections.abc import Sequence
 from functools import cache
 
 from markdown_it import MarkdownIt
@@ -19,11 +20,14 @@ from bots.tables import limit_tables
 
 MAX_NESTING = 100
 _PUNCTUATION = frozenset(string.whitespace + string.punctuation)
+# A backslash, an ampersand and an angle bracket may stand for another sign.
+_SIGNS = frozenset(string.punctuation) - frozenset("\\&<")
 _CJK = re.compile(
     "[\u1100-\u11ff\u2e80-\u303f\u3040-\u30ff\u3130-\u318f\u31f0-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
 )
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*?)[ \t]*$")
 _MARKDOWN = frozenset({"markdown", "md"})
+_CLOSING, _OPENING = frozenset(")]}"), frozenset("([{")
 # Platforms turn control characters into spaces; doing it first keeps our offsets and theirs the same.
 _CONTROL = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _NEWLINE = re.compile("\r\n?|[\u2028\u2029]")
@@ -34,10 +38,20 @@ def solid(text: str) -> int:
     return sum(c not in _PUNCTUATION and not c.isspace() for c in text)
 
 
+def only_signs(source: str) -> bool:
+    """Whether a text is one line of nothing but signs, none of them written as something else: the answer is that sign.
+
+    Asked what begins a comment, a model says `#`; read as Markdown, that is a heading of nothing.
+    """
+    line = source.strip()
+    return bool(line) and "\n" not in line and all(c in _SIGNS or c == " " for c in line)
+
+
 class _ChatState(StateInline):
     """Lets `*` open and close between a CJK letter and punctuation, where CommonMark expects spaces between words.
 
-    After https://github.com/tats-u/markdown-cjk-friendly/blob/main/specification.md, simplified.
+    After https://github.com/tats-u/markdown-cjk-friendly/blob/main/specification.md, simplified. What stands inside a
+    formula or a file's name (`2*3*4`, `x**2 + y**2`, `src/*.py`) opens nothing: read as a format, it would be gone.
     """
 
     def scanDelims(self, start: int, canSplitWord: bool) -> Scanned:  # noqa: FBT001, N802, N803 - the library's own signature
@@ -45,12 +59,25 @@ class _ChatState(StateInline):
         end = start + scanned.length
         before = self.src[start - 1] if start else " "
         after = self.src[end] if end < self.posMax else " "
-        if not canSplitWord or not (_CJK.match(before) or _CJK.match(after)):
+        if not canSplitWord:
             return scanned
+        if not (_CJK.match(before) or _CJK.match(after)):
+            opens = scanned.can_open and not _inside(before, self.src[start:end], after)
+            return Scanned(opens, scanned.can_close, scanned.length)
         return Scanned(not after.isspace(), not before.isspace(), scanned.length)
 
 
-class _ChatInline(ParserInline):
+def _inside(before: str, run: str, after: str) -> bool:
+    """Whether a run of stars or tildes stands inside a formula or a file's name: `2*3`, `(a)*b`, `x**2`, `src/*.py`."""
+    if before == "/":
+        return not after.isalnum()
+    if not (before.isalnum() or before in _CLOSING):
+        return False
+    # A doubled star before a letter is a bold part of a word; before a digit it is a power.
+    return after.isdigit() or (len(run) == 1 and (after.isalnum() or after in _OPENING))
+
+
+class ChatInline(ParserInline):
     """The library's inline parser over `_ChatState`."""
 
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
@@ -71,7 +98,7 @@ class _ChatMarkdown(MarkdownIt):
 @cache
 def _parser(*rules: str) -> MarkdownIt:
     parser = _ChatMarkdown("commonmark")
-    parser.inline = _ChatInline()
+    parser.inline = ChatInline()
     parser.configure("commonmark", {"maxNesting": MAX_NESTING})
     parser.enable(list(rules))
     parser.disable(["reference", "html_block"])
@@ -141,3 +168,23 @@ def link_in_words(label: str, target: str) -> str:
     if not label.strip():
         return target
     return label if target in {"", label, f"mailto:{label}"} else f"{label} ({target})"
+
+
+def tag_partners(tokens: Sequence[Token], pattern: re.Pattern[str]) -> dict[int, int]:
+    """Return, for each HTML tag that has its end or beginning among `tokens`, the place of that.
+
+    `pattern` names the tags: a group `name`, and a group `end` that is not empty at an end.
+    """
+    partners: dict[int, int] = {}
+    waiting: dict[str, list[int]] = {}
+    for place, token in enumerate(tokens):
+        tag = pattern.fullmatch(token.content) if token.type == "html_inline" else None
+        if not tag or tag["name"].lower() == "br":
+            continue
+        name = tag["name"].lower()
+        if not tag["end"]:
+            waiting.setdefault(name, []).append(place)
+        elif waiting.get(name):
+            start = waiting[name].pop()
+            partners[start], partners[place] = place, start
+    return partners

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import clean, link_in_words, solid, tokens_of, widen
+from bots.markdown import clean, link_in_words, only_signs, solid, tokens_of, widen
 
 _NAME = re.compile(r"\w+")
 _FENCE = frozenset({"fence"})
@@ -27,6 +27,8 @@ class _Open:
 def plain(markdown: str) -> str:
     """Return what a reader of plain text should see. Never raises, never loses a visible character."""
     source = widen(clean(storable(markdown)))
+    if only_signs(source):
+        return source.strip()
     lines, dropped = source.split("\n"), set[int]()
     tokens = tokens_of(source)
     for before, token in zip([None, *tokens], tokens, strict=False):

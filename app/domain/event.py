@@ -47,7 +47,8 @@ class MessageEvent(Event):
     """A person wrote something.
 
     `reply_to` and `quote` point at a bot message (provider id) and the quoted part of it; `addressed` tells in a group
-    whether the bot was mentioned, replied to or commanded; `media` names what else was attached, `attachments` are what of
+    whether the bot was mentioned, replied to or commanded, `named` whether it was so by more than a command that any bot there
+    may know; `media` names what else was attached, `attachments` are what of
     it can be fetched; messages that share an `album` were sent as one; `sent_at` is when, where the channel tells. Of what
     was fetched, `pictures` can be shown to the model, and `spoken` says that `text` was heard and not written.
     """
@@ -58,6 +59,7 @@ class MessageEvent(Event):
     quote: str | None = None
     forwarded: bool = False
     addressed: bool = True
+    named: bool = True
     media: str | None = None
     attachments: tuple[Attachment, ...] = ()
     command: str | None = None

@@ -20,6 +20,8 @@ _MARKER = re.compile(
 # What Markdown reads as a mark anywhere, and what only at the beginning of a line (CommonMark 0.31).
 _ANYWHERE = re.compile(r"[\\`*_\[\]<>~|&]")
 _AT_THE_BEGINNING = re.compile(r"^([ \t]*[0-9]{0,9})([#+=.)-])", re.MULTILINE)
+# Fillers of Hangul and the blank of Braille are letters and signs of which nothing is seen.
+_UNSEEN = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
 
 
@@ -38,7 +40,8 @@ def without_markers(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Whether nothing in `text` would be seen: spaces, controls, direction marks, zero-width characters only."""
-    return not any(unicodedata.category(c) not in {"Cc", "Cf", "Zs", "Zl", "Zp", "Cn"} for c in text)
+    seen = (c for c in text if c not in _UNSEEN)
+    return all(unicodedata.category(c) in {"Cc", "Cf", "Zs", "Zl", "Zp", "Cn"} for c in seen)
 
 
 def without_thinking(text: str) -> str:

@@ -55,7 +55,8 @@ _OPINIONS: Mapping[tuple[int, bool], tuple[str, ...]] = {
 }  # fmt: skip
 _VIEWS = {said: kind for kind, every in _OPINIONS.items() for said in every}
 _MEANINGS = {said: word for word, every in _SAID.items() for said in every}
-_AROUND = re.compile(r"^[\s\W_]+|[\s\W_]+$")
+# Fillers of Hangul count as letters, and nobody sees them; keyboards without a blank line write them for one.
+_AROUND = re.compile("^[\\s\\W_\u115f\u1160]+|[\\s\\W_\u115f\u1160]+$")
 # Who wants to stop what is being written means it even where the same word could mean leaving.
 STOPS = frozenset({Word.LEAVE, Word.QUIT, Word.HALT})
 ALSO_HALT = frozenset({"stop"})

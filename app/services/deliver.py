@@ -23,6 +23,7 @@ from app.errors import (
     DeliveryError,
     DeliveryRetryError,
     DeliveryUncertainError,
+    MessageGoneError,
     RecipientGoneError,
     StoreUnavailableError,
     WindowClosedError,
@@ -174,8 +175,19 @@ class Deliverer:
     async def _show(self, channel: Channel, row: outbox.Due) -> str:
         if row.provider_message_id is None:
             return await channel.send(row.address, row.content)
-        await channel.edit(row.address, row.provider_message_id, row.content)
+        try:
+            await channel.edit(row.address, row.provider_message_id, row.content)
+        except MessageGoneError:
+            if not await self._unread(row):
+                raise
+            log.info("outbox:placeholder:gone", outbox=row.id)
+            return await channel.send(row.address, row.content)
         return row.provider_message_id
+
+    async def _unread(self, row: outbox.Due) -> bool:
+        """Whether nobody has seen a reply yet, but only what stood in its place while it was written."""
+        async with self._store.single() as tx:
+            return await outbox.is_unread(tx, row)
 
     def _count(self, row: outbox.Due, result: str) -> None:
         PARTS.labels(self._channels[row.bot_id].name, result).inc()

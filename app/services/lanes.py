@@ -7,6 +7,7 @@ stored ──claim──► claimed ──handler──► done | refused | quar
                     │ anything else:   back to stored, then dead
                     │ channel away:    back to stored, as often as it takes
                     │ rest to come:    back to stored, for a moment
+                    │ reply unfinished: back to stored, in the lane of that reply
                     │ disk full:       back to stored, as often as it takes
                     └ process killed:  the lease runs out and another claim takes it
 """
@@ -14,12 +15,14 @@ stored ──claim──► claimed ──handler──► done | refused | quar
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
+from uuid import UUID
 
 from app.errors import (
     ChannelAwayError,
     InvalidInputError,
     MenteeError,
     NotWholeError,
+    ReplyUnfinishedError,
     StoreFullError,
     StoreUnavailableError,
 )
@@ -243,6 +246,8 @@ class LaneRunner:
             await self._wait(work, STORE_AWAY_S)
         except NotWholeError:
             await self._wait(work, NOT_WHOLE_S)
+        except ReplyUnfinishedError as error:
+            await self._behind(work, error.turn_id)
         except ChannelAwayError:
             log.info("inbox:channel:away", inbox=work.claimed.id)
             await self._wait(work, CHANNEL_AWAY_S)
@@ -261,6 +266,13 @@ class LaneRunner:
                 await inbox.put_back(tx, work.claimed, work.owner, seconds)
         except StoreUnavailableError:
             log.warning("inbox:wait:store_away", inbox=work.claimed.id)
+
+    async def _behind(self, work: Work, turn_id: UUID) -> None:
+        try:
+            async with self._store.begin() as tx:
+                await inbox.wait_behind(tx, work.claimed, work.owner, turn_id)
+        except StoreUnavailableError:
+            log.warning("inbox:wait:store_away")
 
     async def _again(self, work: Work, error: Exception) -> None:
         attempts = work.claimed.attempts

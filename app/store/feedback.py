@@ -12,6 +12,7 @@ from app.domain.ladder import Decision
 from app.errors import NotFoundError
 from app.store.engine import Tx
 from app.store.tables.feedback import feedback, ladder_decisions, rewrites
+from app.store.tables.road import turns
 
 EXCLUDED_BY = "excluded_by"
 ASKED_ANEW = "asked_anew_by"
@@ -82,6 +83,14 @@ async def by_evidence(tx: Tx, person_id: UUID, evidence: str) -> Feedback | None
     query = select(feedback).where(feedback.c.person_id == person_id, feedback.c.evidence == evidence)
     row = (await tx.execute(query.limit(1))).one_or_none()
     return _feedback(row) if row else None
+
+
+async def last_correction(tx: Tx, person_id: UUID, chat_id: UUID) -> tuple[Feedback, str] | None:
+    """Return the newest correction of this person in a chat, with its evidence."""
+    query = select(feedback).join(turns, turns.c.id == feedback.c.turn_id)
+    query = query.where(feedback.c.person_id == person_id, feedback.c.kind == "correction", turns.c.chat_id == chat_id)
+    row = (await tx.execute(query.order_by(feedback.c.created_at.desc()).limit(1))).one_or_none()
+    return (_feedback(row), row.evidence) if row else None
 
 
 async def open_of_turn(tx: Tx, person_id: UUID, turn_id: UUID) -> Feedback | None:

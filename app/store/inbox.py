@@ -20,7 +20,7 @@ from app.store.claims import claiming
 from app.store.clock import after
 from app.store.engine import Tx, constraint_of
 from app.store.pool import StatementPool
-from app.store.tables.road import inbox
+from app.store.tables.road import inbox, turns
 
 LEASE_S = 30
 DAY_S = 86_400
@@ -158,6 +158,12 @@ async def behind(tx: Tx, claimed: Claimed, most: int) -> Sequence[tuple[int, byt
     return [(row.id, bytes(row.body or b"")) for row in rows]
 
 
+async def body_of(tx: Tx, inbox_id: int) -> bytes | None:
+    """Return the bytes of an update; None once they are not kept any more."""
+    found = await tx.scalar(select(inbox.c.body).where(inbox.c.id == inbox_id))
+    return bytes(found) if found else None
+
+
 async def finish_with(tx: Tx, claimed: Claimed, others: Sequence[int]) -> None:
     """End others that wait in the same lane together with one that is handled: they are handled by it."""
     mine = update(inbox).where(inbox.c.id.in_(others), inbox.c.lane == claimed.lane, inbox.c.state == "stored")
@@ -201,6 +207,13 @@ async def put_back(tx: Tx, claimed: Claimed, owner: str, delay_s: float) -> None
     """
     tries = func.greatest(inbox.c.attempts - 1, 1)
     await tx.execute(_held(claimed, owner).values(_back(delay_s) | {"attempts": tries}))
+
+
+async def wait_behind(tx: Tx, claimed: Claimed, owner: str, turn_id: UUID) -> None:
+    """Give a row back into the lane in which a turn is still answered: it comes up behind that, and holds up nothing else."""
+    lane = select(inbox.c.lane).join(turns, turns.c.inbox_id == inbox.c.id).where(turns.c.id == turn_id)
+    behind = _back(0.0) | {"lane": func.coalesce(lane.scalar_subquery(), claimed.lane)}
+    await tx.execute(_held(claimed, owner).values(behind))
 
 
 def _held(claimed: Claimed, owner: str) -> Update:

@@ -20,7 +20,7 @@ from app.store.claims import claiming
 from app.store.clock import after
 from app.store.engine import Tx
 from app.store.tables.people import chats
-from app.store.tables.road import inbox, outbox
+from app.store.tables.road import inbox, outbox, turns
 
 LEASE_S = 60
 DAY_S = 86_400
@@ -267,6 +267,13 @@ _SENT = _HELD.values(
     error=None,
     state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
 )
+
+
+async def is_unread(tx: Tx, row: Due) -> bool:
+    """Whether a part was last shown before its turn was finished: what it said then was not the reply."""
+    shown_before = select(outbox.c.id).join(turns, turns.c.id == outbox.c.turn_id)
+    shown_before = shown_before.where(outbox.c.id == row.id, outbox.c.sent_at < turns.c.finished_at)
+    return await tx.scalar(shown_before) is not None
 
 
 async def retry(tx: Tx, row: Due, delay_s: float, error: str) -> None:

@@ -157,4 +157,5 @@ SLOW: dict[str, Callable[[Parts, Room, Work], Awaitable[None]]] = {
     "retry": _retry,
     **dict.fromkeys(STOPPING, _stop),
 }
+KNOWN = frozenset({*QUICK, *SLOW, "human", "bot"})
 PERSONAL = frozenset({"privacy", "learn", "memory", "undo", "forget", "export", "whoami", "language"})

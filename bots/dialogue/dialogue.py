@@ -19,14 +19,14 @@ from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.press import overtakes
 from app.domain.turn import Outcome
-from app.errors import ChannelAwayError, NotFoundError
+from app.errors import ChannelAwayError, NotFoundError, ReplyUnfinishedError
 from app.failpoints import reach
 from app.ports import Channel
 from app.services.lanes import Work
 from app.store import Tx, holding, inbox, outbox, people, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
-from bots.dialogue import album, attachments, choices, entrance, leaving, message, press, voting
+from bots.dialogue import album, attachments, choices, commands, edit, entrance, leaving, message, press, voting
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, SenderForgottenError, enter
 
@@ -115,7 +115,7 @@ class Dialogue:
             case MessageEvent():
                 return await self._message(tx, room, event, work)
             case EditEvent():
-                return partial(message.on_edit, self._parts, room, event, work)
+                return partial(edit.on_edit, self._parts, room, event, work)
             case PressEvent():
                 return partial(press.on_press, self._parts, room, event, work)
             case ReactionEvent():
@@ -211,6 +211,8 @@ class Dialogue:
     async def _reaction(self, room: Room, event: ReactionEvent, work: Work) -> None:
         async with self._parts.store.begin() as tx:
             turn = await turns.by_message(tx, room.chat.id, event.message_id)
+            if turn and turn.state in turns.OPEN:
+                raise ReplyUnfinishedError(turn.id)  # they like how it begins
             if turn:
                 await voting.react(tx, room, turn, event.emoji)
             await work.done(tx)
@@ -242,4 +244,7 @@ def _overheard(event: AnyEvent) -> bool:
     """Whether it was said among people and not to the bot: nobody becomes known to it by that."""
     if event.chat.kind == "private":
         return False
-    return isinstance(event, EditEvent) or (isinstance(event, MessageEvent) and not event.addressed)
+    if not isinstance(event, MessageEvent):
+        return isinstance(event, EditEvent)
+    for_another = event.command is not None and event.command not in commands.KNOWN and not event.named
+    return for_another or not event.addressed

@@ -11,7 +11,6 @@ from app import clock
 from app.domain import quota
 from app.domain.event import EditEvent, MessageEvent, Sender
 from app.domain.feedback import Feedback
-from app.domain.outgoing import Content
 from app.domain.person import EXAMPLES, Awaiting
 from app.domain.text import is_blank, storable
 from app.domain.turn import Origin, Turn
@@ -277,25 +276,3 @@ async def again(parts: Parts, room: Room, turn: Turn, work: Work) -> None:
     sender = Sender(room.account.external_id)
     event = MessageEvent(room.chat.address, sender, message_id=turn.user_message_id or "", text=turn.user_text)
     await answer(parts, room, event, turn.user_text, work, first=turn)
-
-
-async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> None:
-    """An edit of the newest message is answered again, the old reply kept; edits of older ones change nothing."""
-    text = storable(event.text)
-    async with parts.store.begin() as tx:
-        begun = await turns.of_update(tx, work.claimed.id) if work.claimed.attempts > 1 else None
-        first = await turns.access_turn(tx, room.person_id, begun.sibling_of) if begun and begun.sibling_of else None
-        edited = await turns.by_user_message(tx, room.chat.id, event.message_id)
-        newest = await turns.last(tx, room.chat.id)
-    if first:
-        await answer(parts, room, event, text, work, first=first)  # a try that was cut off began to
-        return
-    outdated = edited is None or newest is None or edited.id != newest.id
-    if outdated or edited is None or is_blank(text) or text == edited.user_text:
-        return
-    if len(text) > parts.settings.max_input_chars:
-        async with parts.store.begin() as tx:
-            await room.tell(tx, Content(room.say("too_long", length=len(text), limit=parts.settings.max_input_chars)))
-            await work.done(tx)
-        return
-    await answer(parts, room, event, text, work, first=edited)

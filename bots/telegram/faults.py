@@ -7,6 +7,7 @@ answer lost, 5xx      DeliveryUncertainError           DeliveryRetryError
 403, chat not found   RecipientGoneError               the same
 group became super…   ChatMovedError(new_chat_id)      the same
 not modified          -                                no error at all
+message not found     -                                MessageGoneError
 other 400             DeliveryError                    DeliveryError
 token refused         TokenRefusedError, a retry       the same: nothing is lost until there is another token
 """
@@ -16,12 +17,20 @@ from typing import Literal
 
 from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, NetworkError, RetryAfter, TelegramError
 
-from app.errors import ChatMovedError, DeliveryError, DeliveryRetryError, DeliveryUncertainError, RecipientGoneError
+from app.errors import (
+    ChatMovedError,
+    DeliveryError,
+    DeliveryRetryError,
+    DeliveryUncertainError,
+    MessageGoneError,
+    RecipientGoneError,
+)
 from bots.telegram.http import UNSENT
 
 Action = Literal["send", "edit"]
 _GONE = ("chat not found", "user is deactivated", "peer_id_invalid", "bot was kicked", "user not found")
 _THREAD = ("message thread not found", "topic_deleted", "topic_closed", "topic_id_invalid")
+_UNEDITABLE = ("message to edit not found", "message can't be edited", "message_id_invalid")
 _RETRY_NETWORK_S = 2.0
 _TOKEN_S = 60.0
 
@@ -42,13 +51,19 @@ def meaning(error: TelegramError, action: Action) -> DeliveryError:
         case InvalidToken():
             return TokenRefusedError(retry_after_s=_TOKEN_S)
         case BadRequest():
-            return (
-                RecipientGoneError() if _says(error, _GONE) else DeliveryError(f"Telegram refuses it: {error.message}")
-            )
+            return _refusal(error, action)
         case NetworkError():
             return _network(error, action)
         case _:
             return DeliveryError("Telegram refuses it")
+
+
+def _refusal(error: BadRequest, action: Action) -> DeliveryError:
+    if _says(error, _GONE):
+        return RecipientGoneError()
+    if action == "edit" and _says(error, _UNEDITABLE):
+        return MessageGoneError()
+    return DeliveryError(f"Telegram refuses it: {error.message}")
 
 
 def wait_of(error: RetryAfter) -> float:

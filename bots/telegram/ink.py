@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
+from bots.markdown import tag_partners
 from bots.telegram.marks import Kind, Mark, Rendered, clip, settle
 
 TAG = re.compile(r"<(?P<end>/?)(?P<name>b|strong|i|em|u|ins|s|del|strike|code|br)\s*/?>", re.IGNORECASE)
@@ -56,7 +57,7 @@ class _Opened:
 
 def write_inline(ink: Ink, tokens: list[Token], indent: str = "") -> None:
     """Append a block's inline `tokens`; `indent` leads every line after the first."""
-    partners = _tag_partners(tokens)
+    partners = tag_partners(tokens, TAG)
     opened: list[_Opened] = []
     tags: dict[int, int] = {}
     for place, token in enumerate(tokens):
@@ -110,23 +111,6 @@ def _link(ink: Ink, opened: _Opened) -> None:
         ink.write(f" ({opened.target})")
     if opened.title:
         ink.write(f" ({opened.title})")
-
-
-def _tag_partners(tokens: list[Token]) -> dict[int, int]:
-    """Return, for each HTML tag that has its end or beginning among `tokens`, the place of that."""
-    partners: dict[int, int] = {}
-    waiting: dict[str, list[int]] = {}
-    for place, token in enumerate(tokens):
-        tag = TAG.fullmatch(token.content) if token.type == "html_inline" else None
-        if not tag or tag["name"].lower() == "br":
-            continue
-        name = tag["name"].lower()
-        if not tag["end"]:
-            waiting.setdefault(name, []).append(place)
-        elif waiting.get(name):
-            start = waiting[name].pop()
-            partners[start], partners[place] = place, start
-    return partners
 
 
 def _tag(ink: Ink, content: str, partner: int | None, tags: dict[int, int], indent: str) -> None:

@@ -13,7 +13,7 @@ from app.domain.event import STOPPING
 from app.domain.press import overtakes
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
-from bots.telegram.content import command_in, words_of
+from bots.telegram.content import command_in, is_forwarded, words_of
 from bots.telegram.people import thread_of
 from bots.telegram.wire import Json, int_at, maybe_int, maybe_object, maybe_str, object_at, read_object, str_at
 
@@ -100,7 +100,8 @@ def _chat(parent: Json) -> int:
 
 
 def _is_stop(message: Json) -> bool:
-    command = command_in(words_of(message))
+    # What is passed on is a message like any other: overtaking, it would be answered beside the one before it.
+    command = None if is_forwarded(message) else command_in(words_of(message))
     return command is not None and command.name in STOPPING
 
 

@@ -80,6 +80,7 @@ def _written(message: Json, me: Me, chat: ChatAddress, number: str) -> AnyEvent:
     if command and command.for_other(me):
         return IgnoredEvent(chat, sender, "command_for_other_bot")
     reply = content.reply_in(message, me)
+    named = bool(reply or (command and command.bot)) or content.mentions(message, me)
     return MessageEvent(
         chat,
         sender,
@@ -88,7 +89,8 @@ def _written(message: Json, me: Me, chat: ChatAddress, number: str) -> AnyEvent:
         reply_to=reply.message_id if reply else None,
         quote=reply.quote if reply else None,
         forwarded=forwarded,
-        addressed=chat.kind == "private" or bool(command or reply) or content.mentions(message, me),
+        addressed=chat.kind == "private" or bool(command) or named,
+        named=chat.kind == "private" or named,
         media=content.media_in(message),
         attachments=content.attachments_in(message),
         command=command.name if command else None,

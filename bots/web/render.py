@@ -14,6 +14,7 @@ from markdown_it.renderer import RendererProtocol
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from bots.markdown import ChatInline, only_signs
 from bots.tables import limit_tables
 
 TAGS = {
@@ -29,7 +30,9 @@ MAX_NESTING = 20
 
 @lru_cache
 def _markdown() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "breaks": True, "maxNesting": MAX_NESTING})
+    parser = MarkdownIt("commonmark")
+    parser.inline = ChatInline()
+    parser.configure("commonmark", {"html": False, "breaks": True, "maxNesting": MAX_NESTING})
     parser.enable(["table", "strikethrough"])
     parser.disable("reference")  # a definition shows nothing, and "[Answer]: Paris" is one
     limit_tables(parser)
@@ -45,6 +48,8 @@ def _picture(_: RendererProtocol, tokens: Sequence[Token], index: int, __: Optio
 
 def html(text: str) -> str:
     """Return the Markdown `text` as safe HTML."""
+    if only_signs(text):
+        return f"<p>{escape(text.strip())}</p>\n"
     return nh3.clean(
         _markdown().render(text),
         tags=TAGS,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
-from bots.markdown import link_in_words
+from bots.markdown import link_in_words, tag_partners
 
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
-_TAG = re.compile(r"</?(?P<name>b|strong|i|em|s|del|strike|u|ins|br)\s*/?>", re.IGNORECASE)
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>b|strong|i|em|s|del|strike|u|ins|br)\s*/?>", re.IGNORECASE)
 _TAG_MARKS = {
     "b": "*", "strong": "*", "i": "_", "em": "_", "s": "~", "del": "~", "strike": "~", "u": "", "ins": "", "br": "\n",
 }  # fmt: skip
@@ -32,8 +32,11 @@ class _Open:
 def inline(tokens: Sequence[Token], *, around: str = "") -> str:
     """Return the text of a block's inline `tokens`; `around` is the mark that the whole block gets, not to be set twice."""
     stack = [_Open(None, [])]
+    partners = tag_partners(tokens, _TAG)
     for place, token in enumerate(tokens):
-        if token.nesting > 0:
+        if token.type == "html_inline":
+            stack[-1].pieces.append(_tag(token.content, paired=place in partners))
+        elif token.nesting > 0:
             stack.append(_Open(token, []))
         elif token.nesting < 0 and len(stack) > 1:
             done = stack.pop()
@@ -101,11 +104,15 @@ def _leaf(token: Token) -> str:
             return _code(token.content)
         case "image":
             return link_in_words(inline(token.children or []), target_of(token))
-        case "html_inline":
-            tag = _TAG.fullmatch(token.content)
-            return _TAG_MARKS[tag["name"].lower()] if tag else token.content
         case _:
             return token.content
+
+
+def _tag(content: str, *, paired: bool) -> str:
+    """Return a tag as WhatsApp's mark; one that stands alone is a word about HTML, and stays."""
+    tag = _TAG.fullmatch(content)
+    name = tag["name"].lower() if tag else ""
+    return _TAG_MARKS[name] if paired or name == "br" else content
 
 
 def _code(content: str) -> str:

@@ -16,9 +16,9 @@ from app.domain.words import STOPS, Word, word
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
 from bots.whatsapp.form import Form, address, field, maybe, read_form
+from bots.whatsapp.parse import command_in
 
 QUARANTINE_LANE = "quarantine"
-_STOPS = frozenset(f"/{name}" for name in STOPPING)
 # These must not wait for the reply that they are to stop, nor for whoever is asked for a human.
 _OVERTAKE = STOPS | {Word.PERSON}
 FAILED = frozenset({"failed", "undelivered"})
@@ -66,7 +66,7 @@ def _lane(form: Form) -> str:
     if payload and overtakes(payload):
         return f"votes:{who}"
     body = maybe(form, "Body") or ""
-    stops = body.lower() in _STOPS or word(body) in _OVERTAKE
+    stops = command_in(body) in STOPPING or word(body) in _OVERTAKE
     return f"stop:{who}" if stops and _by_itself(form) else who
 
 

@@ -58,6 +58,12 @@ def _incoming(form: Form) -> AnyEvent:
     )
 
 
+def command_in(body: str) -> str | None:
+    """Return the command that a message begins with."""
+    found = _COMMAND.match(body.strip())
+    return found["name"].lower() if found else None
+
+
 def _sender(form: Form) -> Sender:
     who, address = read.sender(form), read.address(form)
     language = "ko" if who.startswith(_KOREA) or address.startswith(_KOREA) else None

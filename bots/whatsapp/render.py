@@ -11,7 +11,7 @@ from collections.abc import Callable
 from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import MAX_NESTING, clean, solid, tokens_of, tokens_without_tables, widen
+from bots.markdown import MAX_NESTING, clean, only_signs, solid, tokens_of, tokens_without_tables, widen
 from bots.whatsapp.page import Page
 
 _TAG = re.compile(r"</?(?:b|strong|i|em|s|del|strike|u|ins|br)\s*/?>", re.IGNORECASE)
@@ -21,6 +21,8 @@ _LANGUAGE = re.compile(r"^[> \t\d.*+)-]*(?:`{3,}|~{3,})[ \t]*[\w+#.-]{1,32}", re
 def render(markdown: str) -> str:
     """Return what to send so that a chat shows what `markdown` means."""
     source = clean(storable(markdown))
+    if only_signs(source):
+        return source.strip()
     # The language of a code block is the one thing that is left out.
     whole = solid(html.unescape(_TAG.sub("", _LANGUAGE.sub("", source))))
     for read in (tokens_of, tokens_without_tables):

@@ -513,3 +513,138 @@ async def test_somebody_elses_words_passed_on_are_no_correction(
     ann.forward("I am allergic to nuts", BOB)
     await until(telegram_server, ann, "You said: I am allergic to nuts")
     assert await telegram.rows("select 1 from memory_lines") == []
+
+
+LONG = "tell me of the long way over the hills and down to the sea, and of everyone who walks there in the evening"
+
+
+async def test_a_reply_whose_beginning_was_deleted_comes_anew(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    """What stood in its place while it was written is gone, and with it the message to be edited: the reply is not."""
+    ann = telegram_server.user("Ann")
+    model.next(faults.Slow(per_token_s=0.08))
+    ann.say(LONG)
+    await telegram_server.wait_for(lambda: any(m.text.endswith("…") for m in ann.chat.from_bot), 20)
+    ann.delete(next(m for m in ann.chat.from_bot if m.text.endswith("…")))
+    reply = await until(telegram_server, ann, f"You said: {LONG}")
+    await telegram_server.wait_for(lambda: reply.buttons, 10)  # type: ignore[attr-defined]
+    ann.delete(reply)  # type: ignore[arg-type]
+    ann.press(reply, "👍", gone=True)  # type: ignore[arg-type]
+    ann.say("and then?")
+    await until(telegram_server, ann, "You said: and then?")
+    assert [v["value"] for v in await telegram.rows("select value from votes")] == [1]
+    assert sum(LONG in text for text in shown(ann)) == 0  # read and deleted, it does not come again
+
+
+async def test_a_reply_arrives_though_its_group_moved_meanwhile(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    group = telegram_server.group("Kitchen", ann, kind="group")
+    before = group.chat
+    model.next(faults.Slow(per_token_s=0.08))
+    ann.say(f"@{telegram_server.world.bot['username']} {LONG}", group.chat)
+    await telegram_server.wait_for(lambda: before.from_bot, 20)
+    group.migrate()
+    await telegram_server.wait_for(lambda: any(LONG in m.text for m in group.chat.from_bot), 20)
+    assert sum(LONG in m.text for m in group.chat.from_bot) == 1
+
+
+async def test_a_command_that_another_bot_of_the_group_may_know_is_left_to_it(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann, bob = telegram_server.user("Ann"), telegram_server.user("Bob")
+    group = telegram_server.group("Kitchen", ann, bob)
+    group.promote_bot()
+    name = telegram_server.world.bot["username"]
+    bob.say("/roll 20", group.chat)
+    ann.say(f"/roll@{name} 20", group.chat)
+    await telegram_server.wait_for(lambda: any("don't know that command" in m.text for m in group.chat.from_bot), 20)
+    ann.say("/help", group.chat)
+    await telegram_server.wait_for(lambda: any("Just write to me" in m.text for m in group.chat.from_bot), 20)
+    assert sum("don't know that command" in m.text for m in group.chat.from_bot) == 1
+    assert [p["display_name"] for p in await telegram.rows("select display_name from people")] == ["Ann"]
+
+
+async def test_of_many_edits_in_a_row_the_last_is_answered(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    said = ann.say("wording 0")
+    await until(telegram_server, ann, "You said: wording 0")
+    model.next(faults.Slow(first_token_s=1.0))
+    for number in range(1, 16):
+        ann.edit(said, f"wording {number}")
+    await until(telegram_server, ann, "You said: wording 15")
+    answered = [t["user_text"] for t in await telegram.rows("select user_text from turns order by number")]
+    assert answered[-1] == "wording 15"
+    assert len(answered) <= 4  # what came while nothing was being written may have been answered as well
+
+
+async def test_a_reaction_to_a_reply_that_is_being_written_counts(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("hello")
+    first = await until(telegram_server, ann, "You said: hello")
+    model.next(faults.Slow(per_token_s=0.08))
+    ann.say(LONG)
+    await telegram_server.wait_for(lambda: ann.chat.from_bot[-1].text.endswith("…"), 20)
+    reply = ann.chat.from_bot[-1]
+    ann.react(reply, "👍")
+    ann.react(first, "👎")  # type: ignore[arg-type]
+    await telegram_server.wait_for(lambda: label(first, "👎") == "👎 ✓", 10)
+    assert not reply.buttons  # what was said of others did not wait for it
+    await telegram_server.wait_for(lambda: [b.text for b in reply.buttons][:2] == ["👍 ✓", "👎"], 20)
+    assert [v["value"] for v in await telegram.rows("select value from votes order by value")] == [-1, 1]
+    assert await telegram.rows("select 1 from inbox where state <> 'done'") == []
+
+
+async def test_an_edit_of_a_correction_replaces_it(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.say("What is tea?")
+    reply = await until(telegram_server, ann, "You said: What is tea?")
+    said = ann.say("I am allergic to nuts", reply_to=reply)  # type: ignore[arg-type]
+    await until(telegram_server, ann, "allergic to nuts")
+    for words in ("I am allergic to milk", "I am allergic to eggs"):
+        ann.edit(said, words)
+        await until(telegram_server, ann, words)
+    lines = await telegram.rows("select text, state from memory_lines order by created_at")
+    assert [(line["text"], line["state"]) for line in lines] == [
+        ("I am allergic to nuts", "undone"),
+        ("I am allergic to milk", "undone"),
+        ("I am allergic to eggs", "active"),
+    ]
+    kept = await telegram.rows("select text, excluded from feedback order by created_at")
+    assert [row["excluded"] for row in kept] == [True, True, False]
+    assert len(await telegram.rows("select 1 from turns")) == 1
+
+
+async def test_an_edited_correction_whose_handling_was_cut_off_is_kept_once(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("/learn on")
+    await until(telegram_server, ann, "On: I may learn")
+    ann.say("What is tea?")
+    reply = await until(telegram_server, ann, "You said: What is tea?")
+    said = ann.say("Please always answer in one sentence", reply_to=reply)  # type: ignore[arg-type]
+    await until(telegram_server, ann, "answer in one sentence")
+    model.always(faults.Slow(first_token_s=1.0))
+    ann.edit(said, "Please always answer in two sentences")
+    await until(telegram_server, ann, "answer in two sentences")
+    async with telegram.store.begin() as tx:
+        await tx.execute(
+            text("update inbox set state = 'stored', owner = null, lease_until = null where state = 'claimed'")
+        )
+    async with asyncio.timeout(20):
+        while await telegram.rows("select 1 from inbox where state <> 'done'"):
+            await asyncio.sleep(0.05)
+    kept = await telegram.rows("select text, excluded from feedback order by created_at")
+    assert [row["excluded"] for row in kept] == [True, False]
+    lines = await telegram.rows("select state from memory_lines order by created_at")
+    assert [line["state"] for line in lines] == ["undone", "active"]
+    assert sum("keep this in mind" in told and "two sentences" in told for told in shown(ann)) == 1

@@ -68,6 +68,7 @@ def test_a_press_is_known_by_its_own_id() -> None:
         (body(message=text("/stop")), "stop:71:"),
         (body(message=text("/STOP@mentee_bot now")), "stop:71:"),
         (body(message=text("/stopwatch")), "71:"),
+        (body(message=text("/stop", forward_origin={"type": "hidden_user"})), "71:"),
         (body(message=text("/cancel")), "stop:71:"),
         (body(message=text("please stop")), "71:"),
         (body(callback_query={"id": "1", "message": text(), "data": "x"}), "votes:71"),

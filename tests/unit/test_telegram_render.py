@@ -87,9 +87,23 @@ def test_nested_items_have_a_line_each_and_paragraphs_stay_apart() -> None:
 
 
 # https://github.com/python-telegram-bot/python-telegram-bot/issues/1663
-@pytest.mark.parametrize("name", ["snake_case_name", "@a_b_c", "2*3*4=24", "x_1 and y_2"])
-def test_names_with_markup_characters_survive(name: str) -> None:
-    assert name.replace("*", "") in render(f"Hello {name}!").text.replace("*", "")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "snake_case_name", "@a_b_c", "x_1 and y_2",
+        "2*3*4=24", "5*4*3*2*1 = 120", "a*b + c*d", "x**2 + y**2 = z**2", "(a+b)*c*(d+e)*f", "(a+b)**2 and (c)**2",
+        "f(x)=2*x, g(x)=3*x", "$5*2 and $6*3", "10~~20 and 3~~4", "src/*.py and tests/*.py", "a/**/*.py, b/**/*.py",
+        "3*4*5원", "π*r*r",
+    ],
+)  # fmt: skip
+def test_names_and_formulas_with_markup_characters_survive(name: str) -> None:
+    assert f"Hello {name}!" in render(f"Hello {name}!").text
+
+
+def test_a_format_beside_letters_is_still_one() -> None:
+    assert formats("**W**orld re**do**ne, **a**/**b** and *un*done") == [
+        ("bold", "W"), ("bold", "do"), ("bold", "a"), ("bold", "b"), ("italic", "un"),
+    ]  # fmt: skip
 
 
 # https://github.com/agentscope-ai/QwenPaw/issues/7590

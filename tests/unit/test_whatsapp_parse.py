@@ -183,6 +183,8 @@ def test_lanes() -> None:
     assert raw_message(form(ExternalUserId="whatsapp:US.a"), None).lane == ANN
     assert raw_message(form(Body="/STOP "), None).lane == f"stop:{ANN}"
     assert raw_message(form(Body="/cancel"), None).lane == f"stop:{ANN}"
+    assert raw_message(form(Body="/stop now, please"), None).lane == f"stop:{ANN}"
+    assert raw_message(form(Body="/stopwatch"), None).lane == ANN
     for beside in (
         {"Forwarded": "true"},
         {"OriginalRepliedMessageSid": SID},

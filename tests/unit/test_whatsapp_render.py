@@ -15,6 +15,8 @@ CASES = {
     "strike": ("~~gone~~", "~gone~"),
     "names of Python": ("call __init__ or a.__dict__ here", "call __init__ or a.__dict__ here"),
     "snake case": ("some_name_here and 2*3*4 = a**b**c", "some_name_here and 2*3*4 = abc"),
+    "powers": ("x**2 + y**2 = z**2", "x**2 + y**2 = z**2"),
+    "a tag alone": ("use <b> or </i>, <b>not</b> <s>", "use <b> or </i>, *not* <s>"),
     "code is left alone": ("`**x**` and `[a](b)`", "`**x**` and `[a](b)`"),
     "code with a backtick": ("``a`b``", "```a`b```"),
     "heading": ("# A **bold** title\ntext", "*A bold title*\ntext"),

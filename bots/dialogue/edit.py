@@ -1,0 +1,93 @@
+"""Edits: what somebody changed in their last message is answered again, in their last correction replaces what it taught."""
+
+from app.domain.event import EditEvent, MessageEvent
+from app.domain.feedback import Feedback
+from app.domain.outgoing import Content
+from app.domain.text import is_blank, storable
+from app.errors import InvalidInputError
+from app.services.feedback import Said
+from app.services.lanes import Work
+from app.store import Tx, feedback, inbox, memory, turns
+from bots.dialogue import correction, message, personal
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room
+
+LOOKED_AT = 20
+_FROM_INBOX = "inbox:"
+
+
+async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> None:
+    """An edit of the newest message is answered again, the old reply kept; edits of older ones change nothing.
+
+    Of several that came one upon another only the last is: nobody waits for what they took back.
+    """
+    text = storable(event.text)
+    async with parts.store.begin() as tx:
+        begun = await turns.of_update(tx, work.claimed.id) if work.claimed.attempts > 1 else None
+        first = await turns.access_turn(tx, room.person_id, begun.sibling_of) if begun and begun.sibling_of else None
+        edited = await turns.by_user_message(tx, room.chat.id, event.message_id)
+        newest = await turns.last(tx, room.chat.id)
+        superseded = await _superseded(tx, room, event, work)
+        corrected = None if edited or superseded else await _corrected(tx, room, event, text, work)
+    if first:
+        await message.answer(parts, room, event, text, work, first=first)  # a try that was cut off began to
+        return
+    changes = not superseded and not is_blank(text)
+    if not changes or (edited and (newest is None or edited.id != newest.id or text == edited.user_text)):
+        return
+    if (edited or corrected) and len(text) > parts.settings.max_input_chars:
+        async with parts.store.begin() as tx:
+            await room.tell(tx, Content(room.say("too_long", length=len(text), limit=parts.settings.max_input_chars)))
+            await work.done(tx)
+        return
+    if edited:
+        await message.answer(parts, room, event, text, work, first=edited)
+    elif corrected:
+        await _correct_anew(parts, room, corrected, text, work)
+
+
+async def _corrected(tx: Tx, room: Room, event: EditEvent, text: str, work: Work) -> Feedback | None:
+    """Return the correction that is edited, where it is the newest of its chat and was no question."""
+    found = await feedback.last_correction(tx, room.person_id, room.chat.id)
+    if found is None or found[0].question or not found[1].startswith(_FROM_INBOX):
+        return None
+    given, evidence = found
+    if evidence == _evidence(work):
+        return given  # a try that was cut off kept it
+    if given.text == text:
+        return None
+    body = await inbox.body_of(tx, int(evidence.removeprefix(_FROM_INBOX)))
+    return given if body and _speaks_of(room, event, body) else None
+
+
+async def _correct_anew(parts: Parts, room: Room, given: Feedback, text: str, work: Work) -> None:
+    """Take back what the first wording taught, and take the new one for the correction."""
+    async with parts.store.begin() as tx:
+        turn = await turns.access_turn(tx, room.person_id, given.turn_id)
+        kept = await feedback.by_evidence(tx, room.person_id, _evidence(work))  # by a try that was cut off
+        if not kept and (line := await memory.by_feedback(tx, given.id)):
+            await personal.put_line_away(tx, room, line)
+        if not kept:
+            await feedback.retract(tx, given.id)
+    said = Said(turn, room.person_id, text, "correction", _evidence(work), room.consents, room.language)
+    await correction.correct(parts, room, said, work)
+
+
+def _evidence(work: Work) -> str:
+    return f"{_FROM_INBOX}{work.claimed.id}"
+
+
+async def _superseded(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:
+    """Whether the same message was changed again while this change waited."""
+    return any(
+        _speaks_of(room, event, body, (EditEvent,)) for _, body in await inbox.behind(tx, work.claimed, LOOKED_AT)
+    )
+
+
+def _speaks_of(room: Room, event: EditEvent, body: bytes, kinds: tuple[type, ...] = (MessageEvent, EditEvent)) -> bool:
+    """Whether an update brought the edited message, or an edit of it."""
+    try:
+        brought = [one for one in room.channel.parse(body) if isinstance(one, MessageEvent | EditEvent)]
+    except InvalidInputError:
+        return False  # its own turn comes, and quarantines it
+    return any(isinstance(one, kinds) and one.message_id == event.message_id for one in brought)
