@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     _add(commands, "doctor", _doctor, "check every configured part and say what to do")
     _add(commands, "demo", _demo, "show that it learns: four cells on held-out prompts")
     _add(commands, "bench", _bench, "measure; `mentee bench road` prints the ratios of one run")
-    invite = _add(commands, "invite", _invite, "make a code that lets one newcomer into the web chat")
+    invite = _add(commands, "invite", _invite, "make a code that lets one newcomer in, on every channel")
     invite.add_argument("--days", type=int, default=7, help="how long it works (default: 7)")
     admin = _add(commands, "admin", _admin, "make a one-time link to the panel")
     admin.add_argument("action", choices=("reset", "first"), help="reset: always; first: only where there is no admin")

@@ -63,10 +63,11 @@ class Capabilities:
     `max_units` is the longest text of one part in the channel's own unit, `live_edit_s` the least seconds between two
     edits while a reply streams (None: the reply is shown when it is finished). `files` can be sent, `attachments` can come
     along with what people say. `formatting`: Markdown is shown as formats; else it arrives without its marks. `words`: where
-    there is no menu, some words by themselves are commands (`app/domain/words.py`). `newcomers`: who writes for the first
-    time becomes known by it; else they arrive by another way, and a sender whom nobody knows was forgotten. `window_hours`:
-    for how long after a person's last word the platform takes what is freely written (None: always); what comes later waits
-    for their next word. `reply_mode`: when the platform takes messages.
+    there is no menu, some words by themselves are commands (`app/domain/words.py`). `reply_to`: a person's message can point
+    at the one it answers (`MessageEvent.reply_to`). `newcomers`: who writes for the first time becomes known by it; else they
+    arrive by another way, and a sender whom nobody knows was forgotten. `window_hours`: for how long after a person's last
+    word the platform takes what is freely written (None: always); what comes later waits for their next word. `reply_mode`:
+    when the platform takes messages.
     """
 
     buttons: bool = True
@@ -77,6 +78,7 @@ class Capabilities:
     attachments: bool = False
     formatting: bool = True
     words: bool = False
+    reply_to: bool = False
     newcomers: bool = True
     max_units: int = 4096
     live_edit_s: float | None = None

@@ -1,4 +1,4 @@
-"""`mentee invite`: a one-time code that lets a newcomer into the web chat where it is reachable beyond this machine."""
+"""`mentee invite`: a one-time code that lets a newcomer in: to a web chat beyond this machine, or to private bots."""
 
 import asyncio
 import secrets

@@ -70,7 +70,8 @@ async def _question(tx: Tx, reply: Reply) -> Content:
         return Content(say(language, "ask_how"), (buttons,))
     sid = await templates.usable(tx, reply.chat.bot_id, TEMPLATE, language)
     template = Template(sid, {str(n): button.data for n, button in enumerate(buttons, 1)}) if sid else None
-    return Content(say(language, "ask_how_in_words"), (buttons,), template=template)
+    in_words = "ask_how_in_words" if reply.channel.capabilities.reply_to else "ask_how_with_thumbs"
+    return Content(say(language, in_words), (buttons,), template=template)
 
 
 def answers(language: Language, turn_id: UUID) -> tuple[Button, ...]:

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from uuid import UUID
 
 from app.domain.event import ChatAddress
@@ -236,20 +237,30 @@ def _patience(channel: Channel) -> float:
             return max(mode.limit_s - ANSWER_S, mode.limit_s / 2)
 
 
-def _joined(messages: Sequence[_Message], channel: Channel, most: int) -> list[_Message]:
-    """Return as few messages as hold the most of them, in order, `most` at most; the rest finds no room."""
-    joined: list[_Message] = []
-    for message in messages:
-        together = _together(joined[-1], message) if joined else None
-        if together and len(channel.split(together.content.text)) == 1:
-            joined[-1] = together
-        elif len(joined) < most:
-            joined.append(message)
+def joined(due: Sequence[Content], channel: Channel, most: int) -> list[tuple[Content, int]]:
+    """Return as few messages as hold the most of `due`, in order, `most` at most, each with how many of it it holds.
+
+    The rest finds no room.
+    """
+    whole: list[tuple[Content, int]] = []
+    for content in due:
+        together = _together(whole[-1][0], content) if whole else None
+        if together and len(channel.split(together.text)) == 1:
+            whole[-1] = (together, whole[-1][1] + 1)
+        elif len(whole) < most:
+            whole.append((content, 1))
         else:
             break
-    return joined
+    return whole
 
 
-def _together(one: _Message, other: _Message) -> _Message:
-    content = replace(one.content, text=f"{one.content.text}\n\n{other.content.text}")
-    return _Message(replace(content, buttons=one.content.buttons + other.content.buttons), one.rows + other.rows)
+def _joined(messages: Sequence[_Message], channel: Channel, most: int) -> list[_Message]:
+    waiting = iter(messages)
+    return [
+        _Message(content, tuple(row for one in islice(waiting, count) for row in one.rows))
+        for content, count in joined([message.content for message in messages], channel, most)
+    ]
+
+
+def _together(one: Content, other: Content) -> Content:
+    return replace(one, text=f"{one.text}\n\n{other.text}", buttons=one.buttons + other.buttons)

@@ -13,7 +13,7 @@ import pytest
 pytest.register_assert_rewrite("bots.conformance.suite")
 
 from bots.conformance.house import House  # noqa: E402 - its assertions are rewritten only if it is imported after that
-from bots.conformance.rig import Rig, Trouble  # noqa: E402 - the same
+from bots.conformance.rig import Numbering, Rig, Trouble  # noqa: E402 - the same
 from bots.conformance.suite import ChannelConformance  # noqa: E402 - the same
 
-__all__ = ["ChannelConformance", "House", "Rig", "Trouble"]
+__all__ = ["ChannelConformance", "House", "Numbering", "Rig", "Trouble"]

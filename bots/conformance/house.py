@@ -13,9 +13,9 @@ from aiohttp.test_utils import TestServer
 from app.config import Settings
 from app.domain.event import AnyEvent, ChatAddress
 from app.domain.outgoing import Content
-from app.errors import StoreUnavailableError
-from app.ports import Channel
-from app.services.respond import Ticket
+from app.errors import DeliveryError, StoreUnavailableError
+from app.ports import Channel, InResponse, ReplyMode, SingleCallback
+from app.services.respond import Ticket, joined
 from app.services.stream import Streams
 from app.store import StatementPool, Store
 from bots.base import RawUpdate
@@ -26,15 +26,21 @@ NOWHERE = "postgresql://nobody@127.0.0.1:1/nothing"
 
 @dataclass
 class House:
-    """What was stored, repeats dropped by any key. `away` makes the store unreachable; `says` is what is due for whoever
-    asks, given once; `receipts` counts how often it was, and `given` is set from the first time on.
+    """What was stored, repeats dropped by any key.
+
+    `away` makes the store unreachable. `says` is what is due for whoever asks, given once; what finds no room in the uses of
+    an address, or was not taken, stays due. `asked` are the tickets that replies were asked for, `given_to` those that
+    something was given for. `ended` is set where something was given, or an error ended the asking: `lost`.
     """
 
     stored: list[RawUpdate] = field(default_factory=list)
     away: bool = False
     says: list[Content] = field(default_factory=list)
-    receipts: int = 0
-    given: asyncio.Event = field(default_factory=asyncio.Event)
+    given_to: list[Ticket] = field(default_factory=list)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[Ticket] = field(default_factory=list)
+    lost: BaseException | None = None
+    _before: dict[str, list[Content]] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
     async def accept(self, updates: Sequence[RawUpdate]) -> None:
@@ -81,6 +87,33 @@ class House:
             yield str(server.make_url("")).rstrip("/")
         await part.close()
 
+    @asynccontextmanager
+    async def giving(self, ticket: Ticket, mode: ReplyMode, channel: Channel) -> AsyncIterator[Sequence[Content]]:
+        """Give what is due as `mode` takes it; whoever leaves the block without an error has it."""
+        if isinstance(mode, InResponse) and (before := self._before.get(ticket.key)) and not ticket.new:
+            yield before
+            return
+        due, count = list(self.says), len(self.says)
+        if isinstance(mode, SingleCallback):
+            whole = joined(due, channel, mode.uses)
+            due, count = [content for content, _ in whole], sum(held for _, held in whole)
+        taken = self.says[:count]
+        del self.says[:count]
+        try:
+            yield due
+        except BaseException:
+            self.says[:0] = taken
+            raise
+        if due:
+            self._before[ticket.key] = due
+            self.given_to.append(ticket)
+            self.ended.set()
+
+    def lose(self, error: BaseException) -> None:
+        """Note that nothing was given, and why."""
+        self.lost = error
+        self.ended.set()
+
     async def _store(self, update: RawUpdate) -> bool:
         if self.away:
             raise StoreUnavailableError
@@ -105,15 +138,18 @@ class _Replies:
     @asynccontextmanager
     async def to(
         self,
-        ticket: Ticket,  # noqa: ARG002 - what is due is the same for everybody
-        chat: ChatAddress,  # noqa: ARG002 - the same
-        channel: Channel,  # noqa: ARG002 - the same
+        ticket: Ticket,
+        chat: ChatAddress,  # noqa: ARG002 - what is due is the same for everybody
+        channel: Channel,
         language: str | None = None,  # noqa: ARG002 - the same
     ) -> AsyncIterator[Sequence[Content]]:
-        """Give what is due."""
-        due = list(self.house.says)
-        yield due
-        self.house.says.clear()
-        if due:
-            self.house.receipts += 1
-            self.house.given.set()
+        """Give what is due, and what was given before to the request that this one repeats."""
+        self.house.asked.append(ticket)
+        try:
+            async with self.house.giving(ticket, channel.capabilities.reply_mode, channel) as due:
+                yield due
+        except (ConnectionError, TimeoutError, DeliveryError) as error:
+            self.house.lose(error)
+        except BaseException as error:
+            self.house.lose(error)
+            raise

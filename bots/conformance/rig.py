@@ -9,6 +9,8 @@ from bots.package import ChannelPackage, Part
 
 Trouble = Literal["wait", "refused", "gone", "lost"]
 """The platform asks to try later; refuses this message; says that nobody is there; takes it and its answer is lost."""
+Numbering = Literal["chat", "bot"]
+"""Within what no two messages have the same id on the platform: one person's chat, or all that a bot is sent."""
 
 
 class Rig(Protocol):
@@ -17,6 +19,7 @@ class Rig(Protocol):
     package: ChannelPackage[Any]
     part: Part
     house: House
+    numbers: Numbering
 
     async def say(self, words: str, *, who: str = "ann", number: str = "1") -> int:
         """Let somebody write in private; a second time with the same `number` is the platform's repeat of the same message.

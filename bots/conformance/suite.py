@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
+import aiohttp
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -26,6 +27,9 @@ from bots.conformance.rig import Rig, Trouble
 
 OK, REFUSED = range(200, 300), range(400, 500)
 AT_ONCE_S = 3.0
+# A test waits no longer, however long a platform does.
+GIVEN_S = 10.0
+TOO_LONG = 1_000_000  # more letters than any platform posts for one message
 # Nothing that a markup gives a meaning to.
 WORDS = st.lists(st.text("abcdefghXYZ가나다라마바사0123456789👍🏽é", min_size=1, max_size=40), min_size=1, max_size=30)
 some = settings(deadline=None, suppress_health_check=list(HealthCheck))
@@ -92,6 +96,25 @@ class ChannelConformance:
         assert ann.sender.external_id != ben.sender.external_id
         assert ann.chat != ben.chat
         assert len({update.lane for update in rig.house.stored}) == 2  # noqa: PLR2004 - two people
+
+    @pytest.mark.asyncio
+    async def test_the_same_number_of_two_people_is_two_messages(self, rig: Rig) -> None:
+        if rig.numbers == "bot":
+            pytest.skip("this platform gives no id twice")
+        await rig.say("one", who="ann", number="7")
+        await rig.say("two", who="ben", number="7")
+        assert [event.text for event in self._messages(rig)] == ["one", "two"], (
+            "the person or chat belongs into the key"
+        )
+
+    @pytest.mark.asyncio
+    async def test_what_is_too_long_is_refused_and_not_stored(self, rig: Rig) -> None:
+        try:
+            status = await rig.say("x" * TOO_LONG)
+        except aiohttp.ClientError:
+            status = 413  # the connection was closed before all of it was written
+        assert status in REFUSED
+        assert rig.house.stored == []
 
     @pytest.mark.asyncio
     async def test_a_repeat_has_no_second_effect(self, rig: Rig) -> None:
@@ -251,18 +274,50 @@ class ChannelConformance:
         await rig.part.channel.edit(rig.chat(), "1", Content("hello"))
 
     @pytest.mark.asyncio
-    async def test_what_is_due_is_in_the_answer_whole_and_in_order(self, rig: Rig) -> None:
-        mode = rig.part.channel.capabilities.reply_mode
-        if isinstance(mode, Push):
-            pytest.skip("this channel is written to")
+    async def test_what_is_due_comes_whole_and_in_order(self, rig: Rig) -> None:
+        self._only_answering(rig)
         rig.house.says += [Content("first"), Content("second")]
-        assert await rig.say("hello") in OK
-        async with asyncio.timeout(mode.limit_s if isinstance(mode, InResponse) else mode.deadline_s):
-            await rig.house.given.wait()
-        assert rig.house.receipts == 1
-        assert rig.shown() == ["first", "second"]
+        await self._ask(rig, "hello", "1")
+        called = isinstance(rig.part.channel.capabilities.reply_mode, SingleCallback)
+        whole = ["first\n\nsecond"] if called else ["first", "second"]
+        assert rig.shown() == whole
+        assert len(rig.house.given_to) == 1
         await rig.say("hello again", number="2")
-        assert rig.shown() == ["first", "second"]
+        assert rig.shown() == whole
+
+    @pytest.mark.asyncio
+    async def test_a_long_reply_is_shown_whole(self, rig: Rig) -> None:
+        channel = rig.part.channel
+        text = " ".join(f"word{number}" for number in range(int(2.5 * channel.capabilities.max_units) // 8))
+        parts = [Content(part) for part in channel.split(text)]
+        if isinstance(channel.capabilities.reply_mode, Push):
+            for part in parts:
+                await channel.send(rig.chat(), part)
+        else:
+            rig.house.says += parts
+            for number in range(len(parts)):  # an address may take no more than one
+                if rig.house.says:
+                    await self._ask(rig, "and then?", str(number))
+            assert rig.house.says == []
+        shown = rig.shown()
+        assert shown is None or _in_order(text, "".join(shown))
+
+    @pytest.mark.asyncio
+    async def test_a_repeat_is_not_answered_anew(self, rig: Rig) -> None:
+        self._only_answering(rig)
+        rig.house.says.append(Content("first"))
+        await self._ask(rig, "hello", "7")
+        rig.house.says.append(Content("second"))
+        assert await rig.say("hello", number="7") in OK
+        if isinstance(rig.part.channel.capabilities.reply_mode, SingleCallback):
+            assert all(ticket.new for ticket in rig.house.asked), (
+                "the address of a repeat was used: look at `ticket.new`"
+            )
+        await self._ask(rig, "and then?", "8")
+        assert all(ticket.new for ticket in rig.house.given_to)
+        shown = rig.shown() or ["second"]
+        assert shown[-1] == "second"
+        assert list(shown).count("second") == 1
 
     @pytest.mark.asyncio
     async def test_small_signs_never_fail(self, rig: Rig) -> None:
@@ -297,9 +352,37 @@ class ChannelConformance:
         return [event for event in rig.house.events(rig.part.channel) if isinstance(event, MessageEvent)]
 
     @staticmethod
+    def _only_answering(rig: Rig) -> None:
+        if isinstance(rig.part.channel.capabilities.reply_mode, Push):
+            pytest.skip("this channel is written to")
+
+    @staticmethod
+    async def _ask(rig: Rig, words: str, number: str) -> None:
+        """Let Ann write where something is due, and wait until it is given."""
+        mode = rig.part.channel.capabilities.reply_mode
+        assert not isinstance(mode, Push)
+        rig.house.ended.clear()
+        rig.house.asked.clear()
+        rig.house.lost = None
+        assert await rig.say(words, number=number) in OK
+        await _given(rig, min(mode.limit_s if isinstance(mode, InResponse) else mode.deadline_s, GIVEN_S))
+
+    @staticmethod
     def _only_written_to(rig: Rig) -> None:
         if not isinstance(rig.part.channel.capabilities.reply_mode, Push):
             pytest.skip("this channel shows only what it asks for")
+
+
+async def _given(rig: Rig, seconds: float) -> None:
+    """Wait until what was due is given; where it is not, say how far the channel came."""
+    house = rig.house
+    try:
+        await asyncio.wait_for(house.ended.wait(), seconds)
+    except TimeoutError:
+        last = "is still inside its block" if house.asked else "was never entered; did its task die?"
+        pytest.fail(f"nothing was given within {seconds} s: `replies.to` {last}")
+    if house.lost is not None:
+        raise AssertionError("the block of `replies.to` ended with an error, so nothing was given") from house.lost
 
 
 def _in_order(text: str, shown: str) -> bool:

@@ -35,8 +35,9 @@ async def run(parts: Parts, room: Room, event: MessageEvent, work: Work) -> None
 
 async def welcome(tx: Tx, parts: Parts, room: Room) -> None:
     """Say who this is, and how small the model is where that is so."""
-    key = "welcome" if room.channel.capabilities.buttons else "welcome_without_buttons"
-    text = room.say(key, name=room.identity.name)
+    can = room.channel.capabilities
+    in_words = "welcome_without_buttons" if can.reply_to else "welcome_in_words"
+    text = room.say("welcome" if can.buttons else in_words, name=room.identity.name)
     if parts.small_model:
         text += "\n\n" + room.say("model_note")
     await room.tell(tx, text)

@@ -27,7 +27,9 @@ from bots.telegram.split import split
 
 T = TypeVar("T")
 log = Log(__name__)
-_CAPABILITIES = Capabilities(reactions=True, typing=True, files=True, attachments=True, max_units=4096, live_edit_s=1.0)
+_CAPABILITIES = Capabilities(
+    reactions=True, typing=True, files=True, attachments=True, reply_to=True, max_units=4096, live_edit_s=1.0
+)
 _NOTE_CHARS = 200
 _AWAY_S = 2.0
 _REMEMBERED = 2048

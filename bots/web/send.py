@@ -29,6 +29,7 @@ class WebChannel:
         reactions=False,
         typing=False,
         files=True,
+        reply_to=True,
         newcomers=False,
         max_units=MAX_CHARS,
         live_edit_s=0.0,

@@ -41,6 +41,7 @@ _CAPABILITIES = Capabilities(
     typing=True,
     attachments=True,
     words=True,
+    reply_to=True,
     max_units=MAX_UNITS,
     window_hours=WINDOW_HOURS,
 )

@@ -37,6 +37,28 @@ def takes_the_same_words_for_a_repeat(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(parrot, "raw_update", lambda body: replace(raw_update(body), keys=(f"parrot:{parse(body).text}",)))
 
 
+def knows_no_people(patch: pytest.MonkeyPatch) -> None:
+    def other(body: bytes) -> RawUpdate:
+        return replace(raw_update(body), keys=(f"parrot:{parse(body).message_id}",))
+
+    patch.setattr(parrot, "raw_update", other)
+
+
+def reads_whatever_comes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(parrot, "MAX_BODY", 2**30)
+
+
+def cuts_what_it_shows(patch: pytest.MonkeyPatch) -> None:
+    async def answer(self: ParrotPart, request: web.Request, update: RawUpdate) -> web.StreamResponse:
+        ticket = await self._replies.accept(update)
+        async with self._replies.to(ticket, parse(update.body).chat, self.channel) as messages:
+            response = web.json_response({"messages": [message.text[:100] for message in messages]})
+            await parrot.written(request, response)
+        return response
+
+    patch.setattr(ParrotPart, "_answer", answer)
+
+
 def has_one_lane(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(parrot, "raw_update", lambda body: replace(raw_update(body), lane="all"))
 
@@ -101,6 +123,9 @@ CASES: list[tuple[Fault, str]] = [
     (believes_everybody, "test_what_is_forged_is_refused_and_not_stored"),
     (knows_no_repeats, "test_a_repeat_has_no_second_effect"),
     (takes_the_same_words_for_a_repeat, "test_a_repeat_has_no_second_effect"),
+    (knows_no_people, "test_the_same_number_of_two_people_is_two_messages"),
+    (reads_whatever_comes, "test_what_is_too_long_is_refused_and_not_stored"),
+    (cuts_what_it_shows, "test_a_long_reply_is_shown_whole"),
     (has_one_lane, "test_people_are_kept_apart"),
     (has_one_lane, "test_stop_is_a_command_and_overtakes"),
     (has_one_lane, "test_lanes_name_the_chat_so_that_forgetting_finds_them"),
@@ -114,7 +139,7 @@ CASES: list[tuple[Fault, str]] = [
     (claims(reply_mode=InResponse(0)), "test_what_it_states_it_can_do_fits_together"),
     (pretends_to_be_written_to, "test_what_is_sent_is_shown_once"),
     (states_no_data_use, "test_it_says_what_its_data_may_serve"),
-    (shows_only_the_first, "test_what_is_due_is_in_the_answer_whole_and_in_order"),
+    (shows_only_the_first, "test_what_is_due_comes_whole_and_in_order"),
 ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from parrot import PACKAGE, PATH, SIGNATURE, ParrotPart, ParrotSettings
 
 from app.domain.event import ChatAddress
-from bots.conformance import ChannelConformance, House, Trouble
+from bots.conformance import ChannelConformance, House, Numbering, Trouble
 
 SECRET = "the-secret-of-parrot"
 
@@ -19,6 +19,7 @@ class ParrotRig:
     """The platform: posts what people say, shows what it is answered."""
 
     package = PACKAGE
+    numbers: Numbering = "chat"
 
     def __init__(self) -> None:
         self.house = House()

@@ -82,6 +82,7 @@ async def test_the_reply_is_in_the_answer(gateway: Road) -> None:
     platform = Parrot(gateway.url)
     first = await platform.say("ann", "What is tea?")
     assert "You said: What is tea?" in first[-1]
+    assert "after 👎, tell me in plain words" in first[0]  # nothing can be swiped here
     assert any("/1 ⬜" in text for text in first), first  # choices are numbered lines
     assert not any("**" in text for text in first)  # and marks that nobody would see as formats are gone
     assert await platform.say("ann", "And coffee?") == ["You said: And coffee?"]

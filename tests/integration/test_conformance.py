@@ -11,7 +11,7 @@ from app.config import Settings
 from app.domain.event import ChatAddress
 from app.store import StatementPool, Store
 from app.store.people import ensure_bot
-from bots.conformance import ChannelConformance, House, Trouble
+from bots.conformance import ChannelConformance, House, Numbering, Trouble
 from bots.package import ChannelContext
 from bots.telegram import pace
 from bots.telegram.marks import unit_offsets
@@ -41,6 +41,7 @@ class TelegramRig:
     """A bot whose updates are posted by hand, so that they can be repeated; what it sends is shown by the Bot API server."""
 
     package = TELEGRAM
+    numbers: Numbering = "bot"
 
     def __init__(self, server: TelegramServer) -> None:
         self.server = server
@@ -119,6 +120,7 @@ class WhatsAppRig:
     """A sender that Twilio's stand-in posts to and takes messages from."""
 
     package = WHATSAPP
+    numbers: Numbering = "bot"
 
     def __init__(self, server: TwilioServer) -> None:
         server.reports = False
@@ -177,6 +179,7 @@ class WebRig:
     """Pages as people's browsers ask for them. What is shown is what the page reads from the database, not the channel's."""
 
     package = WEB
+    numbers: Numbering = "chat"
 
     def __init__(self, context: ChannelContext[WebSettings], house: House) -> None:
         self.house = house

@@ -27,5 +27,12 @@ def test_the_code_of_the_page_is_the_code_that_is_tested(name: str) -> None:
 
 
 def test_the_entry_point_of_the_page_is_the_one_that_is_looked_for() -> None:
-    project = tomllib.loads(shown("pyproject.toml"))["project"]
-    assert project["entry-points"] == {GROUP: {"parrot": "parrot:PACKAGE"}}
+    page = tomllib.loads(shown("pyproject.toml"))
+    assert page["project"]["entry-points"] == {GROUP: {"parrot": "parrot:PACKAGE"}}
+
+
+def test_the_project_of_the_page_is_the_example_and_runs_its_tests_as_ours_are_run() -> None:
+    page, ours = tomllib.loads(shown("pyproject.toml")), tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert page["build-system"] == ours["build-system"]
+    assert page["tool"]["setuptools"] == {"py-modules": ["parrot"]}
+    assert page["tool"]["pytest"]["ini_options"].items() <= ours["tool"]["pytest"]["ini_options"].items()
