@@ -44,12 +44,15 @@ OPEN_UPDATES = "select count(*) from inbox where state in ('stored', 'claimed')"
 STORED = "select count(*) from inbox where body is not null"
 PROGRAM = "app.bench.unpaced"
 
-TURNS_A_SECOND = Wanted("turns_ptb", 1.5, at_most=False)
+TURNS_A_SECOND = {
+    "ptb": Wanted("turns_ptb", 1.5, at_most=False),
+    "ptb-many": Wanted("turns_ptb_many", 1.5, at_most=False),
+}
 ACK_OPEN = Wanted("ack_open_p99", 150.0, unit="ms")
 OVERTAKEN = Wanted("overtaken", 0.0)
 TWICE = Wanted("twice", 0.0)
 GROWTH = Wanted("growth", 1.2)
-FIGURES = (TURNS_A_SECOND, ACK_OPEN, OVERTAKEN, TWICE, GROWTH)
+FIGURES = (*TURNS_A_SECOND.values(), ACK_OPEN, OVERTAKEN, TWICE, GROWTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +143,7 @@ class GatewayBench:
             instant_model(name) as self._model_url,
             self._platform() as self._sink,
         ):
-            found = await tried(self._show, (TURNS_A_SECOND, OVERTAKEN, TWICE), self._turns)
+            found = await tried(self._show, (*TURNS_A_SECOND.values(), OVERTAKEN, TWICE), self._turns)
             found += await tried(self._show, (ACK_OPEN,), self._open)
             found += await tried(self._show, (GROWTH,), self._growth)
         return found
@@ -166,11 +169,16 @@ class GatewayBench:
         for name, seen in rounds.items():
             acknowledged, finished = median([s.acknowledged for s in seen]), median([s.finished for s in seen])
             self._show.line("rate", name=name, acknowledged=acknowledged, finished=finished)
-        pairs = [(m.finished, p.finished) for m, p in zip(rounds["mentee"], rounds["ptb"], strict=True)]
+        pairs = {
+            name: [
+                (mine.finished, theirs.finished) for mine, theirs in zip(rounds["mentee"], rounds[name], strict=True)
+            ]
+            for name in TURNS_A_SECOND
+        }
         out_of_order = sum(s.overtaken for s in rounds["mentee"])
         shown: dict[str, object] = {name: [asdict(s) for s in seen] for name, seen in rounds.items()}
         return [
-            TURNS_A_SECOND.figure(ratio(pairs), ROUNDS, shown),
+            *(wanted.figure(ratio(pairs[name]), ROUNDS, shown) for name, wanted in TURNS_A_SECOND.items()),
             OVERTAKEN.figure(float(out_of_order), ROUNDS * TURNS, {}),
             TWICE.figure(float(sum(s.twice for s in rounds["mentee"])), ROUNDS * TURNS, {}),
         ]
