@@ -72,10 +72,11 @@ class MessageEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class EditEvent(Event):
-    """A person changed an earlier message of theirs."""
+    """A person changed an earlier message of theirs. `written` is the same as if they had just sent it like this."""
 
     message_id: str = ""
     text: str = ""
+    written: MessageEvent | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,13 @@ async def behind(tx: Tx, claimed: Claimed, most: int) -> Sequence[tuple[int, byt
     return [(row.id, bytes(row.body or b"")) for row in rows]
 
 
+async def ahead(tx: Tx, claimed: Claimed, most: int) -> Sequence[tuple[str, bytes]]:
+    """Return state and bytes of the updates before one that is handled, in its lane, the newest first."""
+    before = (inbox.c.lane == claimed.lane) & (inbox.c.id < claimed.id)
+    rows = await tx.execute(select(inbox.c.state, inbox.c.body).where(before).order_by(inbox.c.id.desc()).limit(most))
+    return [(row.state, bytes(row.body or b"")) for row in rows]
+
+
 async def body_of(tx: Tx, inbox_id: int) -> bytes | None:
     """Return the bytes of an update; None once they are not kept any more."""
     found = await tx.scalar(select(inbox.c.body).where(inbox.c.id == inbox_id))

@@ -111,10 +111,15 @@ class Dialogue:
         if leaving.is_silent(room, event):
             await work.done(tx, "refused", "silent")
             return None
+        return await self._by_kind(tx, room, event, work)
+
+    async def _by_kind(self, tx: Tx, room: Room, event: AnyEvent, work: Work) -> message.Then | None:
         match event:
             case MessageEvent():
                 return await self._message(tx, room, event, work)
             case EditEvent():
+                if event.written and await edit.is_like_new(tx, room, event, work):
+                    return await self._message(tx, room, event.written, work)
                 return partial(edit.on_edit, self._parts, room, event, work)
             case PressEvent():
                 return partial(press.on_press, self._parts, room, event, work)

@@ -1,4 +1,9 @@
-"""Edits: what somebody changed in their last message is answered again, in their last correction replaces what it taught."""
+"""Edits: what somebody changed in their last message is answered again, in their last correction replaces what it taught.
+
+A command, or what was turned away, began nothing that could change: with other words it is as if it had just been sent.
+"""
+
+from collections.abc import Sequence
 
 from app.domain.event import EditEvent, MessageEvent
 from app.domain.feedback import Feedback
@@ -14,6 +19,21 @@ from bots.dialogue.room import Room
 
 LOOKED_AT = 20
 _FROM_INBOX = "inbox:"
+
+
+async def is_like_new(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:
+    """Whether an edit is of the last thing that its person said here, and that was a command or was turned away."""
+    begun = await turns.of_update(tx, work.claimed.id) if work.claimed.attempts > 1 else None
+    if begun:
+        return begun.sibling_of is None  # a try that was cut off took it so
+    if event.written is None or await _superseded(tx, room, event, work):
+        return False
+    for state, body in await inbox.ahead(tx, work.claimed, LOOKED_AT):
+        said = next((one for one in _brought(room, body) if isinstance(one, MessageEvent)), None)
+        if said:
+            same = said.message_id == event.message_id and said.text != event.text
+            return same and (said.command is not None or state == "refused")
+    return False
 
 
 async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> None:
@@ -86,8 +106,12 @@ async def _superseded(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:
 
 def _speaks_of(room: Room, event: EditEvent, body: bytes, kinds: tuple[type, ...] = (MessageEvent, EditEvent)) -> bool:
     """Whether an update brought the edited message, or an edit of it."""
+    return any(isinstance(one, kinds) and one.message_id == event.message_id for one in _brought(room, body))
+
+
+def _brought(room: Room, body: bytes) -> Sequence[MessageEvent | EditEvent]:
+    """Return the messages and edits in an update; none in one that cannot be read, which is quarantined in its own turn."""
     try:
-        brought = [one for one in room.channel.parse(body) if isinstance(one, MessageEvent | EditEvent)]
+        return [one for one in room.channel.parse(body) if isinstance(one, MessageEvent | EditEvent)]
     except InvalidInputError:
-        return False  # its own turn comes, and quarantines it
-    return any(isinstance(one, kinds) and one.message_id == event.message_id for one in brought)
+        return []

@@ -129,8 +129,11 @@ def _edited(message: Json, me: Me) -> Sequence[AnyEvent]:
     reason = _unanswered(message, chat) or (None if content.words_of(message) else "edit_without_text")
     if reason:
         return [IgnoredEvent(chat, NOBODY, reason)]
+    number = str(int_at(message, "message_id"))
+    written = _written(message, me, chat, number)
     text = content.without_address(message, me)
-    return [EditEvent(chat, sender_of(object_at(message, "from")), str(int_at(message, "message_id")), text)]
+    sender = sender_of(object_at(message, "from"))
+    return [EditEvent(chat, sender, number, text, written if isinstance(written, MessageEvent) else None)]
 
 
 def _pressed(query: Json, _me: Me) -> Sequence[AnyEvent]:

@@ -15,6 +15,7 @@ from tests.fakes.model import ModelServer, faults
 from tests.fakes.model import replies as scripts
 from tests.fakes.telegram import TelegramServer
 from tests.support.road import Road, road
+from tests.support.whatsapp import settled
 
 pytestmark = pytest.mark.usefixtures("brisk")
 
@@ -599,6 +600,39 @@ async def test_a_reaction_to_a_reply_that_is_being_written_counts(
     await telegram_server.wait_for(lambda: [b.text for b in reply.buttons][:2] == ["👍 ✓", "👎"], 20)
     assert [v["value"] for v in await telegram.rows("select value from votes order by value")] == [-1, 1]
     assert await telegram.rows("select 1 from inbox where state <> 'done'") == []
+
+
+async def test_an_edit_of_what_began_nothing_is_as_if_it_were_just_sent(
+    telegram: Road, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    said = ann.say("/hepl")
+    await until(telegram_server, ann, "don't know that command")
+    ann.edit(said, "/help")
+    await until(telegram_server, ann, "Just write to me")
+    said = ann.say("\u2800")  # nothing of it is seen
+    await until(telegram_server, ann, "I only see spaces there")
+    ann.edit(said, "shorter")
+    await until(telegram_server, ann, "You said: shorter")
+    ann.edit(said, "and shorter")  # by now it is a message that was answered
+    await until(telegram_server, ann, "You said: and shorter")
+    await settled(telegram)
+    asked = await telegram.rows("select user_text, sibling_of from turns order by number")
+    assert [turn["user_text"] for turn in asked] == ["shorter", "and shorter"]
+    assert asked[1]["sibling_of"] is not None
+
+
+async def test_an_edit_of_an_older_command_does_nothing(telegram: Road, telegram_server: TelegramServer) -> None:
+    ann = telegram_server.user("Ann")
+    said = ann.say("/hepl")
+    await until(telegram_server, ann, "don't know that command")
+    ann.say("hello")
+    await until(telegram_server, ann, "You said: hello")
+    ann.edit(said, "/new")
+    ann.say("and now?")
+    await until(telegram_server, ann, "You said: and now?")
+    await settled(telegram)
+    assert len(await telegram.rows("select distinct session_id from turns")) == 1
 
 
 async def test_an_edit_of_a_correction_replaces_it(telegram: Road, telegram_server: TelegramServer) -> None:

@@ -272,7 +272,10 @@ def test_what_is_not_answered_says_why(body: bytes, reason: str) -> None:
 # https://github.com/father-bot/chatgpt_telegram_bot/issues/30
 def test_edits() -> None:
     event = one(message("edited_message", text="better", edit_date=DATE + 5))
-    assert event == EditEvent(event.chat, event.sender, "12", "better")
+    assert isinstance(event, EditEvent)
+    assert event == EditEvent(event.chat, event.sender, "12", "better", event.written)
+    assert event.written
+    assert (event.written.message_id, event.written.text) == ("12", "better")
     assert ignored(message("edited_message", location={}, edit_date=DATE)) == "edit_without_text"
 
 
