@@ -26,7 +26,7 @@ async def is_like_new(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:
     begun = await turns.of_update(tx, work.claimed.id) if work.claimed.attempts > 1 else None
     if begun:
         return begun.sibling_of is None  # a try that was cut off took it so
-    if event.written is None or await _superseded(tx, room, event, work):
+    if await turns.by_user_message(tx, room.chat.id, event.message_id) or await _superseded(tx, room, event, work):
         return False
     for state, body in await inbox.ahead(tx, work.claimed, LOOKED_AT):
         said = next((one for one in _brought(room, body) if isinstance(one, MessageEvent)), None)
