@@ -21,6 +21,8 @@ ELSEWHERE = {
     "model_not_ready": "needs a model server that starts: tests/integration/test_slow_model.py",
     "default_system_prompt": "is said to the model alone",
     "reply_later": "needs a channel that only answers: tests/integration/test_answering_channel.py",
+    "welcome_in_words": "needs a channel in which nothing can be pointed at: the same",
+    "ask_how_with_thumbs": "the same",
 }
 _VALUE = re.compile(r"\\{\w+\\}")
 _HANGUL = re.compile("[가-힣]")

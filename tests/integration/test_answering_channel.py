@@ -367,3 +367,14 @@ async def test_a_package_that_cannot_say_how_it_is_hides_nobody_else(
         parts = (await answer.json())["parts"]
     assert parts["parrot"] == {"state": "down", "detail": "KeyError"}
     assert parts["web"]["state"] == "ok"
+
+
+@pytest.mark.usefixtures("installed")
+async def test_nobody_is_asked_to_point_at_a_reply_where_they_cannot(database_url: str, model: ModelServer) -> None:
+    eager: dict[str, object] = {"ask_after_silent_replies": 1, "ask_per_day": 9}
+    async with road(database_url, model.url, parrot_secret=KEY, **eager) as running:
+        platform = Parrot(running.url)
+        said = [text for number in range(4) for text in await platform.say("ann", f"hello {number}")]
+        await settled(running)
+    assert any("How was that reply? Just answer 👍 or 👎." in text for text in said), said
+    assert not any("swipe" in text.lower() for text in said)
