@@ -168,6 +168,7 @@ async def test_the_road_is_gone_to_its_end(place: Installation, telegram_server:
     assert report.stages["traces"].figures["tables"] == {}
 
 
+@pytest.mark.nightly
 async def test_a_server_that_answers_others_with_the_adapter_is_found_out(
     place: Installation, model: ModelServer, telegram_server: TelegramServer
 ) -> None:
@@ -183,6 +184,7 @@ async def test_a_server_that_answers_others_with_the_adapter_is_found_out(
     assert "not_identical" in problems(report)
 
 
+@pytest.mark.nightly
 async def test_a_word_that_stays_behind_is_found(place: Installation, telegram_server: TelegramServer) -> None:
     (place.home / "logs").mkdir()
     (place.home / "logs" / "gateway.log").write_text(f"somebody said {PLOT.planted.lower()}\n")
