@@ -355,8 +355,10 @@ async def test_the_consent_notice_comes_with_the_first_word_not_the_first_update
     ann = telegram_server.user("Ann")
     said = ann.say("/help")
     await until(telegram_server, ann, "your choice counts")
+    ann.say("/learn off")
+    await until(telegram_server, ann, "Off")
     await telegram.rows("update people set asked_consent = false returning id")
-    ann.edit(said, "changed my mind")
+    ann.edit(said, "changed my mind")  # of an older command: nothing comes of it
     ann.say("hello")
     await telegram_server.wait_for(lambda: sum("your choice counts" in t for t in shown(ann)) == 2, 20)
     await until(telegram_server, ann, "You said: hello")
