@@ -18,7 +18,6 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
 LOOKED_AT = 20
-_FROM_INBOX = "inbox:"
 
 
 async def is_like_new(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:
@@ -69,14 +68,14 @@ async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> Non
 async def _corrected(tx: Tx, room: Room, event: EditEvent, text: str, work: Work) -> Feedback | None:
     """Return the correction that is edited, where it is the newest of its chat and was no question."""
     found = await feedback.last_correction(tx, room.person_id, room.chat.id)
-    if found is None or found[0].question or not found[1].startswith(_FROM_INBOX):
+    if found is None or found[0].question or not found[1].startswith(message.FROM_INBOX):
         return None
     given, evidence = found
-    if evidence == _evidence(work):
+    if evidence == message.evidence_of(work):
         return given  # a try that was cut off kept it
     if given.text == text:
         return None
-    body = await inbox.body_of(tx, int(evidence.removeprefix(_FROM_INBOX)))
+    body = await inbox.body_of(tx, int(evidence.removeprefix(message.FROM_INBOX)))
     return given if body and _speaks_of(room, event, body) else None
 
 
@@ -84,17 +83,13 @@ async def _correct_anew(parts: Parts, room: Room, given: Feedback, text: str, wo
     """Take back what the first wording taught, and take the new one for the correction."""
     async with parts.store.begin() as tx:
         turn = await turns.access_turn(tx, room.person_id, given.turn_id)
-        kept = await feedback.by_evidence(tx, room.person_id, _evidence(work))  # by a try that was cut off
+        kept = await feedback.by_evidence(tx, room.person_id, message.evidence_of(work))  # by a try that was cut off
         if not kept and (line := await memory.by_feedback(tx, given.id)):
             await personal.put_line_away(tx, room, line)
         if not kept:
             await feedback.retract(tx, given.id)
-    said = Said(turn, room.person_id, text, "correction", _evidence(work), room.consents, room.language)
+    said = Said(turn, room.person_id, text, "correction", message.evidence_of(work), room.consents, room.language)
     await correction.correct(parts, room, said, work)
-
-
-def _evidence(work: Work) -> str:
-    return f"{_FROM_INBOX}{work.claimed.id}"
 
 
 async def _superseded(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:

@@ -23,6 +23,7 @@ from bots.dialogue import commands, consent, correction, media, opinion
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room, held, session_of
 
+FROM_INBOX = "inbox:"
 Then = Callable[[], Awaitable[None]]
 """What is left to do once a transaction is committed."""
 
@@ -58,7 +59,7 @@ async def as_known(tx: Tx, room: Room, event: MessageEvent, work: Work) -> Messa
     if turn:
         words = event.text if turn.user_text is None else turn.user_text
         return replace(event, text=words, attachments=(), media=None, spoken=turn.origin.media)
-    given = await feedback.by_evidence(tx, room.person_id, _evidence(work))
+    given = await feedback.by_evidence(tx, room.person_id, evidence_of(work))
     if given and given.text:
         return replace(event, text=given.text, attachments=(), media=None, spoken=given.spoken)
     return event
@@ -155,7 +156,7 @@ async def _corrected_turn(tx: Tx, room: Room, event: MessageEvent, work: Work) -
     """
     if event.forwarded:
         return None
-    if work.claimed.attempts > 1 and (known := await feedback.by_evidence(tx, room.person_id, _evidence(work))):
+    if work.claimed.attempts > 1 and (known := await feedback.by_evidence(tx, room.person_id, evidence_of(work))):
         # A try that was cut off took it for a correction, and no longer waits for one.
         return await turns.access_turn(tx, room.person_id, known.turn_id)
     if turn := await opinion.replied_to(tx, room, event):
@@ -174,8 +175,9 @@ async def _awaited(tx: Tx, room: Room, waiting: Awaiting) -> Turn | None:
         return None
 
 
-def _evidence(work: Work) -> str:
-    return f"inbox:{work.claimed.id}"
+def evidence_of(work: Work) -> str:
+    """Return the name under which feedback keeps the update that brought it."""
+    return f"{FROM_INBOX}{work.claimed.id}"
 
 
 def _said(room: Room, event: MessageEvent, turn: Turn, text: str, work: Work) -> Said:
@@ -184,7 +186,7 @@ def _said(room: Room, event: MessageEvent, turn: Turn, text: str, work: Work) ->
         person_id=room.person_id,
         text=text,
         kind="correction",
-        evidence=_evidence(work),
+        evidence=evidence_of(work),
         consents=room.consents,
         language=room.language,
         forwarded=event.forwarded,

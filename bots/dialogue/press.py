@@ -171,7 +171,7 @@ async def _choose(tx: Tx, parts: Parts, room: Room, press: Press, turn: Turn, gi
 
 
 async def _reason_without_words(tx: Tx, parts: Parts, room: Room, press: Press, turn: Turn, work: Work) -> None:
-    said = judging.Said(turn, room.person_id, "", "reason", f"inbox:{work.claimed.id}", room.consents, room.language)
+    said = judging.Said(turn, room.person_id, "", "reason", message.evidence_of(work), room.consents, room.language)
     judged = await judging.keep(tx, said, classify_by_person(press.choice), parts.settings.ladder)
     if press.choice in {"fact", "style"}:
         # The class alone says nothing a sentence could keep: the words are asked for.

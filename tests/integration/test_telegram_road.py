@@ -13,7 +13,8 @@ from app.store import Store
 from bots.telegram.part import MENU
 from tests.fakes.model import ModelServer, faults
 from tests.fakes.model import replies as scripts
-from tests.fakes.telegram import TelegramServer
+from tests.fakes.telegram import TelegramServer, User
+from tests.fakes.telegram.messages import Message
 from tests.support.road import Road, road
 from tests.support.whatsapp import settled
 
@@ -637,14 +638,20 @@ async def test_an_edit_of_an_older_command_does_nothing(telegram: Road, telegram
     assert len(await telegram.rows("select distinct session_id from turns")) == 1
 
 
+async def corrected(server: TelegramServer, who: User, words: str) -> Message:
+    """Let somebody allow learning and correct a reply; return their correction."""
+    who.say("/learn on")
+    await until(server, who, "On: I may learn")
+    who.say("What is tea?")
+    reply = await until(server, who, "You said: What is tea?")
+    said = who.say(words, reply_to=reply)  # type: ignore[arg-type]
+    await until(server, who, words)
+    return said
+
+
 async def test_an_edit_of_a_correction_replaces_it(telegram: Road, telegram_server: TelegramServer) -> None:
     ann = telegram_server.user("Ann")
-    ann.say("/learn on")
-    await until(telegram_server, ann, "On: I may learn")
-    ann.say("What is tea?")
-    reply = await until(telegram_server, ann, "You said: What is tea?")
-    said = ann.say("I am allergic to nuts", reply_to=reply)  # type: ignore[arg-type]
-    await until(telegram_server, ann, "allergic to nuts")
+    said = await corrected(telegram_server, ann, "I am allergic to nuts")
     for words in ("I am allergic to milk", "I am allergic to eggs"):
         ann.edit(said, words)
         await until(telegram_server, ann, words)
@@ -663,12 +670,7 @@ async def test_an_edited_correction_whose_handling_was_cut_off_is_kept_once(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer
 ) -> None:
     ann = telegram_server.user("Ann")
-    ann.say("/learn on")
-    await until(telegram_server, ann, "On: I may learn")
-    ann.say("What is tea?")
-    reply = await until(telegram_server, ann, "You said: What is tea?")
-    said = ann.say("Please always answer in one sentence", reply_to=reply)  # type: ignore[arg-type]
-    await until(telegram_server, ann, "answer in one sentence")
+    said = await corrected(telegram_server, ann, "always answer in one sentence")
     model.always(faults.Slow(first_token_s=1.0))
     ann.edit(said, "Please always answer in two sentences")
     await until(telegram_server, ann, "answer in two sentences")

@@ -48,6 +48,17 @@ async def made(store: Store, sender: str) -> Sequence[Made]:
         return await templates.made(tx, await people.ensure_bot(tx, "whatsapp", sender.partition("+")[2]))
 
 
+async def learn_approvals(store: Store, server: TwilioServer) -> None:
+    """Ask what Meta decided, as a gateway does from time to time."""
+    client = open_client(server.account_sid, server.token, server.url)
+    async with store.begin() as tx:
+        bot = await people.ensure_bot(tx, "whatsapp", server.sender.partition("+")[2])
+    try:
+        await check_approvals(client, store, bot)
+    finally:
+        await client.http_client.close()
+
+
 def posts(server: TwilioServer, end: str) -> int:
     """Return how often Twilio was asked to make or to approve something."""
     return len([call for call in server.calls if call.path.endswith(end) and call.status == 201])
@@ -162,13 +173,7 @@ async def test_nothing_waits_for_the_approval_of_what_was_deleted(
     (first, *_) = [one for one in await made(store, twilio_server.sender) if one.name == "news"]
     twilio_server.contents.delete(first.content_sid)
     twilio_server.contents.decide("approved")
-    client = open_client(twilio_server.account_sid, twilio_server.token, twilio_server.url)
-    async with store.begin() as tx:
-        bot = await people.ensure_bot(tx, "whatsapp", twilio_server.sender.partition("+")[2])
-    try:
-        await check_approvals(client, store, bot)
-    finally:
-        await client.http_client.close()
+    await learn_approvals(store, twilio_server)
     known = {one.content_sid: one.approval for one in await made(store, twilio_server.sender) if one.name == "news"}
     assert known.pop(first.content_sid) == "disabled"
     assert set(known.values()) == {"approved"}
@@ -180,13 +185,7 @@ async def test_what_meta_decides_is_learnt(
 ) -> None:
     await run(given(database_url, twilio_server))
     twilio_server.contents.decide(status)
-    client = open_client(twilio_server.account_sid, twilio_server.token, twilio_server.url)
-    async with store.begin() as tx:
-        bot = await people.ensure_bot(tx, "whatsapp", twilio_server.sender.partition("+")[2])
-    try:
-        await check_approvals(client, store, bot)
-    finally:
-        await client.http_client.close()
+    await learn_approvals(store, twilio_server)
     known = {one.approval for one in await made(store, twilio_server.sender) if one.name == "news"}
     assert known == {status if status in templates.APPROVALS else "pending"}
 
