@@ -161,8 +161,10 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     acts = Acts(store, settings)
     stops = Stops(store)
     base = served_base(profile(settings.model), settings.model_dir)
-    converse = Converse(store, model, base, streams, stops, settings, learning_of(settings), due)
     channels: dict[UUID, Channel] = {}
+    written_to: dict[UUID, Channel] = {}
+    deliverer = Deliverer(store, written_to, owner, due)
+    converse = Converse(store, model, base, streams, stops, settings, learning_of(settings), deliverer)
     data_use = packages.data_use(installed)
     dialogue = Dialogue(_dialogue_parts(store, settings, asked, acts, converse, due, data_use), channels)
     lanes = LaneRunner(store, dialogue.handle, owner)
@@ -174,6 +176,7 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     shared = Shared(settings, store, page_pool, streams, intake, responder, owner)
     built = await build_channels(installed, shared)
     channels.update(built.by_bot)
+    written_to.update(_written_to(channels))
 
     wake = relay(store)
     keeper = Keeper({name: part for name, part in built.parts.items() if part})
@@ -186,7 +189,7 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
         app=app,
         store=store,
         lanes=lanes,
-        deliverer=Deliverer(store, _written_to(channels), owner, due),
+        deliverer=deliverer,
         loops=(wake.run(), stops.run(), keep_house(store, settings)),
         channels=built.parts,
         keeper=keeper,

@@ -1,4 +1,4 @@
-"""Asks how a reply was, where the answer tells something: decided at the reply's end, in the transaction that stores it.
+"""Asks how a reply was, where the answer tells something: by what is known as the reply is stored.
 
 The question is a message of its own behind the reply. Where a channel has buttons they are under it; where it has none, a
 template with quick replies is sent if one was made, else the words tell what to answer.
@@ -7,8 +7,7 @@ template with quick replies is sent if one was made, else the words tell what to
 from dataclasses import dataclass
 from uuid import UUID
 
-from app.config import Settings
-from app.domain.asking import Limits, reason
+from app.domain.asking import Reason
 from app.domain.messages import Language, pick
 from app.domain.messages import text as say
 from app.domain.outgoing import Button, Content, Template
@@ -32,22 +31,8 @@ class Reply:
     turn_id: UUID
 
 
-async def consider(tx: Tx, reply: Reply, settings: Settings) -> None:
-    """Ask about a reply where that is worth it and its person may be asked."""
-    limits = Limits(settings.ask_per_day, settings.ask_after_silent_replies, settings.ask_new_checkpoint_replies)
-    if not limits.per_day:
-        return
-    known = await asks.signals(
-        tx,
-        person_id=reply.person_id,
-        chat_id=reply.chat.id,
-        turn_id=reply.turn_id,
-        lately=limits.lately,
-        idle_minutes=settings.session_idle_minutes,
-    )
-    why = reason(known, limits) if known else None
-    if why is None:
-        return
+async def ask(tx: Tx, reply: Reply, why: Reason) -> None:
+    """Ask about a reply."""
     row = await outbox.put(tx, reply.chat.id, await _question(tx, reply))
     await asks.add(tx, reply.turn_id, reply.person_id, why.value, row)
     ASKS.labels(reply.channel.name, why.value).inc()

@@ -1,9 +1,9 @@
 """The turn: from a stored message to a stored reply. Person → consents → memory → release → prompt → model → outbox.
 
-    begin (turn + placeholder, with what resolved the message: one commit; the model is asked beside it) → go_on: stream →
-    finish (reply, parts, uses of memory, end of the update: one commit)
+    begin (the turn, with what resolved the message: one commit; the model is asked beside it) → go_on: stream →
+    finish (reply, parts, uses of memory, end of the update: one commit; `finishing.py`)
 
-A crash in between leaves an open turn and its placeholder; the update is claimed again and the same turn goes on.
+A crash in between leaves an open turn; the update is claimed again and the same turn goes on.
 What is stored with a reply is what made it (invariant I2).
 """
 
@@ -32,17 +32,17 @@ from app.errors import (
 )
 from app.failpoints import reach
 from app.ports import Model, Sampling
-from app.services import asking, live
+from app.services.deliver import Deliverer
+from app.services.finishing import Finisher
 from app.services.lanes import Work
-from app.services.live import LiveView
+from app.services.live import LiveView, Placeholder
 from app.services.looking import looked_at
-from app.services.replies import as_shown, failure_content, release_news, reply_parts
 from app.services.request import Base, Begun, Learning, Plan, Request
 from app.services.stops import Stops
 from app.services.stream import Item, Streams
 from app.services.writing import Asked, Writer
-from app.store import Store, Tx, entering, memory, outbox, pictures, sessions, turns
-from app.telemetry import FIRST_TOKEN, REPLY, TURNS, Log
+from app.store import Store, Tx, memory, pictures, sessions, turns
+from app.telemetry import Log
 
 log = Log(__name__)
 TEMPERATURE = 0.7
@@ -60,7 +60,7 @@ class Converse:
         stops: Stops,
         settings: Settings,
         learning: Learning,
-        due: asyncio.Event,
+        deliverer: Deliverer,
     ) -> None:
         """Take the parts.
 
@@ -72,7 +72,7 @@ class Converse:
             stops: who asks that it stops.
             settings: limits.
             learning: routes, graduation and news of releases.
-            due: set when something is to be delivered.
+            deliverer: who sends what is due.
         """
         self._store = store
         self._writer = Writer(model, streams, settings.model_wait_s)
@@ -80,7 +80,8 @@ class Converse:
         self._streams = streams
         self._settings = settings
         self._learning = learning
-        self._due = due
+        self._deliverer = deliverer
+        self._finisher = Finisher(store, learning, deliverer, settings)
         self._stops = stops
 
     async def begin(self, tx: Tx, request: Request, work: Work) -> Begun | None:
@@ -114,19 +115,16 @@ class Converse:
         if not known:
             await pictures.add(tx, turn, request.pictures)
         unwanted = known is not None and bool(await turns.stop_requested(tx, [known.id]))
-        shown = bool(request.channel.capabilities.live_edit_s)
-        if shown and not (known and await outbox.last_part(tx, turn.id)):
-            thinking = Content(say(request.language, "thinking"))
-            await outbox.put_part(tx, request.chat.id, turn.id, 0, thinking, due_in_s=live.QUIET_S)
-        return Begun(request, turn, plan, work, shown, asking, unwanted)
+        return Begun(request, turn, plan, work, asking, unwanted)
 
     async def go_on(self, begun: Begun) -> None:
         """Answer a turn that was begun, to its end; the update ends in the same commit as the reply."""
         request, turn, plan, work = begun.request, begun.turn, begun.plan, begun.work
-        if begun.shown:
-            asyncio.get_running_loop().call_later(live.QUIET_S, self._due.set)
+        thinking = Content(say(request.language, "thinking"))
         self._streams.publish(request.chat.id, Item(turn.id))
-        view = LiveView(request.channel, request.chat.address, lambda: self._placeholder(turn.id))
+        view = LiveView(
+            request.channel, request.chat.address, Placeholder(self._store, self._deliverer, turn, thinking)
+        )
         try:
             with work.waiting(), self._stops.of(turn.id) as stop:
                 if begun.unwanted:
@@ -134,7 +132,8 @@ class Converse:
                 outcome, plan = await self._generate(begun, view, stop)
         finally:
             await view.finish()
-        await self._finish(request, turn, plan, outcome, work)
+        await self._finisher.finish(request, turn, plan, outcome, work)
+        self._streams.publish(request.chat.id, Item())
 
     async def stop(self, tx: Tx, chat_id: UUID) -> bool:
         """Stop the reply that is being written in a chat, wherever it is written; False when there is none."""
@@ -192,7 +191,7 @@ class Converse:
         if begun:
             # It stays in its own session, though a later try may be made in another.
             return await turns.history(tx, begun.session_id, request.sibling_of or begun.id)
-        return () if request.session.fresh else await turns.history(tx, request.session.id, request.sibling_of)
+        return request.past
 
     async def _generate(self, begun: Begun, view: LiveView, stop: asyncio.Event) -> tuple[Outcome, Plan]:
         request, turn, plan = begun.request, begun.turn, begun.plan
@@ -225,60 +224,6 @@ class Converse:
             salt=self._salt(request, plan),
         )
 
-    async def _finish(self, request: Request, turn: Turn, plan: Plan, outcome: Outcome, work: Work) -> None:
-        async with self._store.begin() as tx:
-            if await turns.finish(tx, turn.id, outcome):
-                await self._deliver(tx, request, turn, plan, outcome)
-                await self._count(tx, request, plan, outcome)
-                await _use(tx, request, outcome)
-                await self._ask(tx, request, turn, plan, outcome)
-            await work.done(tx)
-        reach("converse:stored")
-        _measure(request.channel.name, outcome)
-        self._due.set()
-        self._streams.publish(request.chat.id, Item())
-        log.info(
-            "turn:reply:stored", turn=turn.id, state=outcome.state, failure=outcome.failure, ms=outcome.duration_ms
-        )
-
-    async def _deliver(self, tx: Tx, request: Request, turn: Turn, plan: Plan, outcome: Outcome) -> None:
-        if outcome.state == "failed":
-            sorry = failure_content(request.language, turn.id, outcome.failure)
-            parts: Sequence[Content] = as_shown(request.channel, sorry)
-        else:
-            parts = reply_parts(request.channel, request.language, turn.id, outcome)
-        for number, content in enumerate(parts):
-            await outbox.put_part(tx, request.chat.id, turn.id, number, content)
-        if outcome.state == "done" and plan.route and not plan.route.announced:
-            await self._tell_what_was_learnt(tx, request, plan.route)
-
-    async def _tell_what_was_learnt(self, tx: Tx, request: Request, route: Route) -> None:
-        learnt = await self._learning.announce(tx, route.release_id)
-        if learnt:
-            for content in as_shown(request.channel, release_news(request.language, route.release_id, learnt)):
-                await outbox.put(tx, request.chat.id, content)
-
-    async def _count(self, tx: Tx, request: Request, plan: Plan, outcome: Outcome) -> None:
-        if outcome.state != "done" or request.person_id is None or not outcome.reply_text or not plan.memory:
-            return  # without a line in its prompt a reply can earn nothing
-        used = [line for line in plan.memory if line.state == "active"]
-        await memory.used(tx, [line.id for line in used], request.session.id)
-        await memory.failed(tx, [line.id for line in used if line.broken_by(outcome.reply_text)])
-        await self._learning.after_reply(tx, request.person_id)
-
-    async def _ask(self, tx: Tx, request: Request, turn: Turn, plan: Plan, outcome: Outcome) -> None:
-        """Ask how a whole reply was where that is worth it, and where nothing else is asked in the same breath."""
-        told_news = plan.route is not None and not plan.route.announced
-        if outcome.state != "done" or not request.chat.private or request.greeted or told_news:
-            return
-        if request.person_id:
-            reply = asking.Reply(request.channel, request.chat, request.language, request.person_id, turn.id)
-            await asking.consider(tx, reply, self._settings)
-
-    async def _placeholder(self, turn_id: UUID) -> str | None:
-        async with self._store.single() as tx:
-            return await outbox.provider_id(tx, turn_id)
-
     def _salt(self, request: Request, plan: Plan) -> str:
         """Return the cache salt: prefix caches are never shared between people or policies."""
         whose = request.person_id if request.chat.private else request.chat.id
@@ -305,20 +250,6 @@ def _new(request: Request, plan: Plan, work: Work) -> turns.NewTurn:
         origin=plan.origin,
         sibling_of=request.sibling_of,
     )
-
-
-async def _use(tx: Tx, request: Request, outcome: Outcome) -> None:
-    """Count what a person used of the model. A server that tells no token ids leaves nothing to count but the reply."""
-    if request.person_id:
-        await entering.use(tx, request.person_id, len(outcome.prompt_token_ids) + len(outcome.response_token_ids))
-
-
-def _measure(channel: str, outcome: Outcome) -> None:
-    TURNS.labels(channel, outcome.state, outcome.failure or "").inc()
-    if outcome.first_token_ms is not None:
-        FIRST_TOKEN.labels(channel).observe(outcome.first_token_ms / 1000)
-    if outcome.state == "done" and outcome.duration_ms is not None:
-        REPLY.labels(channel).observe(outcome.duration_ms / 1000)
 
 
 def _failed(error: ModelError, started: float) -> Outcome:

@@ -13,8 +13,8 @@ A part is claimed only where its bot has a channel; elsewhere it waits.
 """
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from uuid import UUID
 
@@ -55,14 +55,21 @@ class Deliverer:
         self._owner = owner
         self._due = due
         self._slots = concurrency
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], outbox.Due] = {}
+        self._quiet: set[int] = set()
+        self._kept = 0
+        self._short = False
+        self._doubtful = False
+        self._settling = False
+        self._looking = asyncio.Lock()
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
         """Work until `stop`."""
         while not self._stopping.is_set():
             self._due.clear()
-            await self._claim()
+            async with self._looking:
+                await self._claim()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), IDLE_S)
 
@@ -70,28 +77,71 @@ class Deliverer:
         """Claim nothing more; wait for what is on its way."""
         self._stopping.set()
         self._due.set()
+        async with self._looking:
+            pass  # what was claimed until now is among what runs
         if self._running:
             await asyncio.wait(self._running, timeout=grace_s)
 
+    def wake(self) -> None:
+        """Look at once: something is due."""
+        self._due.set()
+
+    @contextmanager
+    def slot(self, bot_id: UUID) -> Iterator[str | None]:
+        """Keep a slot for what a bot says next; yield the name under which to claim it, None where nobody here sends it soon.
+
+        What is claimed is to be taken (`take`) inside the block.
+        """
+        able = bot_id in self._channels and not self._stopping.is_set() and not self._settling
+        kept = able and self._free > 0
+        self._kept += kept
+        try:
+            yield self._owner if kept else None
+        finally:
+            self._kept -= kept
+
+    def take(self, row: outbox.Due) -> None:
+        """Send a part that was claimed under this deliverer's name."""
+        task = asyncio.create_task(self._deliver(row))
+        self._running[task] = row
+        task.add_done_callback(self._ended)
+
+    def in_doubt(self) -> None:
+        """Something may have been claimed that nobody was told of: the next look gives it back."""
+        self._doubtful = True
+
+    @property
+    def _free(self) -> int:
+        return self._slots - len(self._running) - self._kept
+
     async def _claim(self) -> None:
-        free = self._slots - len(self._running)
-        if free <= 0:
+        free = self._free
+        self._short = free <= 0
+        if self._short or self._stopping.is_set():
             return
+        # Only while nothing is being stored: that would look the same.
+        self._settling = self._doubtful and not self._kept
         try:
             async with self._store.single() as tx:
+                if self._settling:
+                    await outbox.give_back(tx, self._owner, [row.id for row in self._running.values()])
+                    self._doubtful = False
                 rows = await outbox.claim(tx, self._owner, free, self._channels.keys())
         except StoreUnavailableError:
             log.warning("outbox:claim:store_away")
             await asyncio.sleep(STORE_AWAY_S)
             return
+        finally:
+            self._settling = False
+        self._short = len(rows) == free
         for row in rows:
-            task = asyncio.create_task(self._deliver(row))
-            self._running.add(task)
-            task.add_done_callback(self._ended)
+            self.take(row)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._due.set()
+        row = self._running.pop(task)
+        if self._short or row.id not in self._quiet:
+            self._due.set()
+        self._quiet.discard(row.id)
 
     async def _deliver(self, row: outbox.Due) -> None:
         try:
@@ -139,11 +189,16 @@ class Deliverer:
         except DeliveryError as error:
             await self._fail(row, error.code or type(error).__name__)
         else:
-            async with self._store.single() as tx:
-                recorded = await outbox.sent(tx, row, message_id)
-            self._count(row, "sent")
-            if not recorded:
-                log.warning("outbox:claim:lost", outbox=row.id)
+            await self._receipt(row, message_id)
+
+    async def _receipt(self, row: outbox.Due, message_id: str) -> None:
+        async with self._store.single() as tx:
+            receipt = await outbox.sent(tx, row, message_id)
+        self._count(row, "sent")
+        if not receipt.recorded:
+            log.warning("outbox:claim:lost", outbox=row.id)
+        if not receipt.followed:
+            self._quiet.add(row.id)
 
     def _closed(self, row: outbox.Due) -> bool:
         """Whether nothing freely written is taken in a chat now. Where nobody knows, the platform is asked."""

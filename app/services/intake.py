@@ -65,7 +65,7 @@ class Intake:
             if accepted.claimed:
                 self._lanes.take(accepted.claimed)
         if accepted.new and not accepted.claimed:
-            self._lanes.wake()
+            self._lanes.stored(inbox.lane_of(bot_id, update.lane))
         return accepted
 
     def digest(self, bot_id: UUID, key: str) -> bytes:

@@ -58,6 +58,8 @@ class Work:
         self.claimed = claimed
         self.owner = owner
         self.finished = False
+        self.followed = True
+        """Whether anything may wait in its lane behind it."""
         self.seated = True
         self._seat_left = seat_left
         self.beside = AsyncExitStack()
@@ -83,6 +85,10 @@ class Work:
             return
         if not await inbox.finish(tx, self.claimed, self.owner, state, error):
             raise LeaseLostError
+        self.ended(state)
+
+    def ended(self, state: str) -> None:
+        """Note that the update was ended."""
         HANDLED.labels(state).inc()
         self.finished = True
 
@@ -129,6 +135,13 @@ class LaneRunner:
 
     def wake(self) -> None:
         """Look at once: something is there to be claimed."""
+        self._woken.set()
+
+    def stored(self, lane: str) -> None:
+        """Something waits in a lane: look at once, and again when what is before it ends."""
+        for work in self._running.values():
+            if work.claimed.lane == lane:
+                work.followed = True
         self._woken.set()
 
     def in_doubt(self) -> None:
@@ -209,9 +222,11 @@ class LaneRunner:
             self._woken.set()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        for watching in self._watched.get(self._running.pop(task).claimed.id, ()):
+        work = self._running.pop(task)
+        for watching in self._watched.get(work.claimed.id, ()):
             watching.set()
-        self._woken.set()
+        if work.followed or self._short:
+            self._woken.set()
 
     async def _idle(self) -> None:
         try:

@@ -5,13 +5,15 @@ late edit can overwrite it. A platform that asks to wait ends the live view of t
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content
+from app.domain.turn import Turn
 from app.errors import DeliveryError, DeliveryRetryError
 from app.ports import Channel
+from app.services.deliver import Deliverer
 from app.services.replies import worded
+from app.store import Store, outbox
 
 TYPING_S = 4.5
 # What comes within this is shown at once and whole: who reads it could not see that it was being written.
@@ -20,14 +22,37 @@ EDIT_TIMEOUT_S = 10.0
 PATIENCE_S = 5.0
 
 
+class Placeholder:
+    """What a chat is shown of a reply before there is any: sent once, as its first part, and edited from then on."""
+
+    def __init__(self, store: Store, deliverer: Deliverer, turn: Turn, content: Content) -> None:
+        """Take where it is kept, who sends it, the turn, and what it says."""
+        self._store = store
+        self._deliverer = deliverer
+        self._turn = turn
+        self._content = content
+
+    async def put(self) -> None:
+        """Have it sent, unless the reply is there already."""
+        async with self._store.single() as tx:
+            put = await outbox.put_placeholder(tx, self._turn.id, self._content)
+        if put:
+            self._deliverer.wake()
+
+    async def message_id(self) -> str | None:
+        """Return its platform id, once it was sent."""
+        async with self._store.single() as tx:
+            return await outbox.provider_id(tx, self._turn.id)
+
+
 class LiveView:
     """One reply's live view on one channel."""
 
-    def __init__(self, channel: Channel, chat: ChatAddress, message_id: Callable[[], Awaitable[str | None]]) -> None:
-        """Take the channel, the chat, and how to learn the placeholder's platform id once it was sent."""
+    def __init__(self, channel: Channel, chat: ChatAddress, placeholder: Placeholder) -> None:
+        """Take the channel, the chat, and what stands in the place of the reply where it takes a while."""
         self._channel = channel
         self._chat = chat
-        self._message_id = message_id
+        self._placeholder = placeholder
         self._text = ""
         self._shown = ""
         self._ended = asyncio.Event()
@@ -49,11 +74,14 @@ class LiveView:
     async def _edits(self) -> None:
         pause = self._channel.capabilities.live_edit_s or 1.0
         limit = self._channel.capabilities.max_units
+        if await self._wait(QUIET_S):
+            return
+        await self._placeholder.put()
         while not await self._wait(pause):
             text = self._text[: limit // 2]
             if text.strip() in {"", self._shown}:
                 continue
-            message_id = await self._message_id()
+            message_id = await self._placeholder.message_id()
             if message_id is None:
                 continue
             try:

@@ -12,7 +12,7 @@ from app.domain.media import Picture
 from app.domain.memory import MemoryLine
 from app.domain.person import Chat, Identity, Session
 from app.domain.policy import Route
-from app.domain.prompt import ChatMessage
+from app.domain.prompt import ChatMessage, PastTurn
 from app.domain.turn import BaseIdentity, Origin, Provenance, Turn
 from app.ports import Channel, Sampling
 from app.services.lanes import Work
@@ -50,6 +50,8 @@ class Request:
     channel: Channel
     chat: Chat
     session: Session
+    past: Sequence[PastTurn]
+    """What was said in the session before, the oldest first."""
     person_id: UUID | None
     language: str
     consents: Consents
@@ -91,8 +93,6 @@ class Begun:
     turn: Turn
     plan: Plan
     work: Work
-    shown: bool
-    """Whether a message that says so is on its way."""
     asking: Asking
     unwanted: bool
     """Whether somebody asked to stop it while nobody wrote it."""

@@ -3,7 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Float, func
+from sqlalchemy import BindParameter, ColumnElement, Float, Text, func, literal_column
+
+TODAY = "to_char(now() at time zone 'UTC', 'YYYY-MM-DD')"
+"""The day in UTC, as 2026-01-31, for statements in words."""
 
 
 def after(seconds: float | BindParameter[Any]) -> ColumnElement[datetime]:
@@ -18,7 +21,7 @@ def seconds_since(moment: ColumnElement[datetime]) -> ColumnElement[float]:
 
 def today() -> ColumnElement[str]:
     """Return the day in UTC, as 2026-01-31."""
-    return func.to_char(_utc(), "YYYY-MM-DD")
+    return literal_column(TODAY, Text)
 
 
 def seconds_left_today() -> ColumnElement[float]:

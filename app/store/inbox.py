@@ -63,13 +63,18 @@ class Accepted:
     id: int | None = None
 
 
+def lane_of(bot_id: UUID, lane: str) -> str:
+    """Return the name of a bot's lane among those of all bots."""
+    return f"{bot_id}:{lane}"
+
+
 async def accept(pool: StatementPool, bot_id: UUID, update: Stored, owner: str | None = None) -> Accepted:
     """Store an update; one whose any key was seen before has no effect.
 
     With an `owner` it is claimed where its lane is empty, unless intake is paused. Whoever may not have learnt that a claim
     succeeded, because the answer was lost or nobody waited for it, gives back (`give_back`) what they do not handle.
     """
-    keys, lane = sorted(set(update.keys)), f"{bot_id}:{update.lane}"
+    keys, lane = sorted(set(update.keys)), lane_of(bot_id, update.lane)
     row = {"keys": keys, "count": len(keys), "bot": bot_id, "lane": lane, "body": update.body, "lease": LEASE_S}
     try:
         rows = await pool.fetch(_ACCEPT, row | {"owner": owner})
@@ -185,7 +190,7 @@ async def is_open(tx: Tx, inbox_id: int) -> bool:
 
 async def is_busy(tx: Tx, bot_id: UUID, lane: str) -> bool:
     """Whether anything in a bot's lane still waits or is being handled."""
-    rows = select(inbox.c.id).where(inbox.c.lane == f"{bot_id}:{lane}", inbox.c.state.in_(("stored", "claimed")))
+    rows = select(inbox.c.id).where(inbox.c.lane == lane_of(bot_id, lane), inbox.c.state.in_(("stored", "claimed")))
     return await tx.scalar(rows.limit(1)) is not None
 
 

@@ -7,10 +7,10 @@ a later one, also from one of the same process.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Float, Integer, bindparam, case, func, select, text, update
+from sqlalchemy import ColumnElement, Integer, Row, bindparam, case, func, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB, Insert, insert
 
 from app.domain.delivery import earlier
@@ -25,6 +25,14 @@ from app.store.tables.road import inbox, outbox, turns
 LEASE_S = 60
 DAY_S = 86_400
 SETTLED = ("sent", "failed", "withdrawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Whether what was sent is recorded, False when the claim was lost; whether more may wait in its chat."""
+
+    recorded: bool
+    followed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +65,22 @@ async def put(tx: Tx, chat_id: UUID, content: Content, *, kind: str = "notice") 
     return int(await tx.scalar(made.returning(outbox.c.id)) or 0)
 
 
-async def put_part(
-    tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Content, *, due_in_s: float | None = None
-) -> None:
-    """Say what part `part` of a turn's reply should show; a changed content is sent as an edit of the same message.
-
-    With `due_in_s` a part of which nothing is shown yet is not sent before that, unless its content changes meanwhile.
-    """
-    row = {"chat_id": chat_id, "turn_id": turn_id, "part": part, "content": content.document(), "wait": due_in_s}
+async def put_part(tx: Tx, chat_id: UUID, turn_id: UUID, part: int, content: Content) -> None:
+    """Say what part `part` of a turn's reply should show; a changed content is sent as an edit of the same message."""
+    row = {"chat_id": chat_id, "turn_id": turn_id, "part": part, "content": content.document()}
     await tx.execute(_PUT_PART, row)
+
+
+_PUT_PLACEHOLDER = text("""
+    insert into outbox (kind, chat_id, turn_id, content)
+    select 'reply', chat_id, id, :content from turns where id = :turn and state in ('waiting', 'generating')
+    on conflict (turn_id, part) do nothing
+""").bindparams(bindparam("content", type_=JSONB))
+
+
+async def put_placeholder(tx: Tx, turn_id: UUID, content: Content) -> bool:
+    """Show something in the place of a reply that is still being made; False where it has ended, or something is shown."""
+    return (await tx.execute(_PUT_PLACEHOLDER, {"turn": turn_id, "content": content.document()})).rowcount == 1
 
 
 def _changed(content: object) -> dict[str, object]:
@@ -80,15 +95,23 @@ def _changed(content: object) -> dict[str, object]:
     }
 
 
+# The same where the new content comes claimed by whoever sends it, in a row that nobody holds.
+CHANGED = """
+    content = excluded.content, version = outbox.version + 1, due_at = null, error = null,
+    state = case when outbox.state in ('sending', 'held') then outbox.state else excluded.state end,
+    owner = case when outbox.state in ('sending', 'held') then outbox.owner else excluded.owner end,
+    lease_until = case when outbox.state in ('sending', 'held') then outbox.lease_until else excluded.lease_until end,
+    attempts = outbox.attempts + case when outbox.state in ('sending', 'held') then 0 else excluded.attempts end
+"""
+
+
 def _part_put() -> Insert:
-    # Null without a wait: due at once.
     made = insert(outbox).values(
         kind="reply",
         chat_id=bindparam("chat_id"),
         turn_id=bindparam("turn_id"),
         part=bindparam("part"),
         content=bindparam("content"),
-        due_at=after(bindparam("wait", type_=Float)),
     )
     return made.on_conflict_do_update(index_elements=["turn_id", "part"], set_=_changed(made.excluded.content))
 
@@ -211,50 +234,74 @@ async def provider_id(tx: Tx, turn_id: UUID, part: int = 0) -> str | None:
     return str(found) if found else None
 
 
+# What is told of a claimed row `taken` of the chat `c`.
+DUE = """
+    taken.id, taken.chat_id, taken.turn_id, taken.content, taken.version, taken.sent_version, taken.provider_message_id,
+    taken.attempts, taken.lease_until, c.bot_id, c.external_id, c.thread, c.kind, c.status, c.heard_at,
+    extract(epoch from now() - c.heard_at)::float as silent_s,
+    exists (select 1 from outbox h where h.chat_id = c.id and h.state = 'held') as behind_held
+"""
 # A part of a bot that this gateway has no channel for is for another one, or waits until its token is back.
 _OF_BOTS = "exists (select 1 from chats b where b.id = r.chat_id and b.bot_id = any(:bots))"
 _CLAIM = text(
-    claiming("outbox", "chat_id", waiting="due", held="sending", only=_OF_BOTS)  # noqa: S608 - names of ours
+    claiming("outbox", "chat_id", waiting="due", held="sending", only=_OF_BOTS)
     + """
     from ready, chats c
     where taken.id = ready.id and c.id = taken.chat_id
-    returning taken.id, taken.chat_id, taken.turn_id, taken.content, taken.version, taken.sent_version,
-              taken.provider_message_id, taken.attempts, taken.lease_until, c.bot_id, c.external_id, c.thread, c.kind,
-              c.status, c.heard_at, extract(epoch from now() - c.heard_at)::float as silent_s,
-              exists (select 1 from outbox h where h.chat_id = c.id and h.state = 'held') as behind_held
-    """
+    returning """
+    + DUE
 )
 
 
 async def claim(tx: Tx, owner: str, limit: int, bots: Collection[UUID]) -> list[Due]:
     """Claim up to `limit` parts of `bots`, at most one a chat, oldest first."""
     rows = await tx.execute(_CLAIM, {"owner": owner, "limit": limit, "lease": LEASE_S, "bots": list(bots)})
-    return [
-        Due(
-            id=r.id,
-            chat_id=r.chat_id,
-            bot_id=r.bot_id,
-            address=ChatAddress(r.external_id, r.thread, r.kind),
-            turn_id=r.turn_id,
-            content=Content.of(r.content),
-            version=r.version,
-            # What the platform took and never delivered is sent anew, not edited.
-            provider_message_id=r.provider_message_id if r.sent_version else None,
-            attempts=r.attempts,
-            lease_until=r.lease_until,
-            gone=r.status == "gone",
-            heard_at=r.heard_at,
-            silent_s=r.silent_s,
-            behind_held=r.behind_held,
-        )
-        for r in rows
-    ]
+    return [due_in(row) for row in rows]
 
 
-async def sent(tx: Tx, row: Due, provider_message_id: str) -> bool:
-    """Record what the platform has now; a content that changed meanwhile stays due. False when the claim was lost."""
+def due_in(row: Row[Any]) -> Due:
+    """Return the claimed part that `DUE` tells of."""
+    return Due(
+        id=row.id,
+        chat_id=row.chat_id,
+        bot_id=row.bot_id,
+        address=ChatAddress(row.external_id, row.thread, row.kind),
+        turn_id=row.turn_id,
+        content=Content.of(row.content),
+        version=row.version,
+        # What the platform took and never delivered is sent anew, not edited.
+        provider_message_id=row.provider_message_id if row.sent_version else None,
+        attempts=row.attempts,
+        lease_until=row.lease_until,
+        gone=row.status == "gone",
+        heard_at=row.heard_at,
+        silent_s=row.silent_s,
+        behind_held=row.behind_held,
+    )
+
+
+async def give_back(tx: Tx, owner: str, handled: Collection[int]) -> int:
+    """Give back the parts that `owner` has claimed and does not send, because it never learnt of it; return how many."""
+    unknown = (outbox.c.owner == owner) & (outbox.c.state == "sending") & outbox.c.id.not_in(handled)
+    given = update(outbox).where(unknown)
+    freed = {"state": "due", "owner": None, "lease_until": None, "attempts": outbox.c.attempts - 1}
+    return (await tx.execute(given.values(freed))).rowcount
+
+
+async def sent(tx: Tx, row: Due, provider_message_id: str) -> Receipt:
+    """Record what the platform has now; a content that changed meanwhile stays due."""
     values = _claim_of(row) | {"message_id": provider_message_id, "shown": row.version}
-    return (await tx.execute(_SENT, values)).rowcount == 1
+    followed = (await tx.execute(_SENT, values)).scalar_one_or_none()
+    return Receipt(recorded=followed is not None, followed=followed is not False)
+
+
+def _behind() -> ColumnElement[bool]:
+    other = outbox.alias()
+    return (
+        select(other.c.id)
+        .where(other.c.chat_id == outbox.c.chat_id, other.c.id != outbox.c.id, text("outbox_1.state = 'due'"))
+        .exists()
+    )
 
 
 _HELD = update(outbox).where(outbox.c.id == bindparam("row"), outbox.c.lease_until == bindparam("lease"))
@@ -266,7 +313,7 @@ _SENT = _HELD.values(
     attempts=0,
     error=None,
     state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
-)
+).returning((outbox.c.version != _SHOWN) | _behind())
 
 
 async def is_unread(tx: Tx, row: Due) -> bool:

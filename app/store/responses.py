@@ -89,10 +89,10 @@ async def given(tx: Tx, bot_id: UUID, chat: ChatAddress, key: str) -> Sequence[C
 
 async def shown(tx: Tx, rows: Sequence[outbox.Due], key: str) -> bool:
     """Record that the answer with this key showed these parts; False when some had been taken by somebody else since."""
-    results = [
+    receipts = [
         await outbox.sent(tx, row, row.provider_message_id or f"{key}.{number}") for number, row in enumerate(rows)
     ]
-    return all(results)
+    return all(receipt.recorded for receipt in receipts)
 
 
 async def give_back(tx: Tx, rows: Sequence[outbox.Due]) -> None:

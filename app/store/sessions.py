@@ -1,11 +1,15 @@
 """Sessions: opened at the first word, ended by /new, idle time or age; each pins the release that was live then."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID, uuid4
 
 from sqlalchemy import Float, Uuid, bindparam, case, func, select, true, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.person import Chat, Session, split_of
+from app.domain.prompt import PastTurn
+from app.store import turns
 from app.store.clock import after
 from app.store.engine import Tx
 from app.store.tables.learning import releases
@@ -15,15 +19,30 @@ MINUTE_S = 60
 HOUR_S = 3600
 
 
-async def current(tx: Tx, chat: Chat, person_id: UUID | None, *, idle_minutes: int, max_hours: int) -> Session:
-    """Return the open session of a chat; its last moment becomes now. Where the last is idle or old, a new one: `add` it."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """After how many idle minutes, and at most how many hours, a session is over."""
+
+    idle_minutes: int
+    max_hours: int
+
+
+async def current(
+    tx: Tx, chat: Chat, person_id: UUID | None, limits: Limits, before: UUID | None = None
+) -> tuple[Session, Sequence[PastTurn]]:
+    """Return the open session of a chat with its past (`turns.history`); its last moment becomes now.
+
+    Where the last is idle or old, a new one: `add` it.
+    """
     owner = person_id if chat.private else None
-    limits = {"chat": chat.id, "idle": -idle_minutes * MINUTE_S, "longest": -max_hours * HOUR_S, "owner": owner}
-    row = (await tx.execute(_CONTINUED, limits)).one()
+    bounds = {"idle": -limits.idle_minutes * MINUTE_S, "longest": -limits.max_hours * HOUR_S}
+    rows = (await tx.execute(_CONTINUED, bounds | {"chat": chat.id, "owner": owner, "before": before})).all()
+    row = rows[0]
     if row.id is not None and row.ended_at is None:
-        return Session(row.id, row.chat_id, row.person_id, row.number, row.split, row.release_id)
+        session = Session(row.id, row.chat_id, row.person_id, row.number, row.split, row.release_id)
+        return session, turns.past(row for row in rows if row.holder is not None)
     number = (row.newest or 0) + 1
-    return Session(uuid4(), chat.id, owner, number, split_of(number), row.live, fresh=True)
+    return Session(uuid4(), chat.id, owner, number, split_of(number), row.live, fresh=True), ()
 
 
 async def add(tx: Tx, session: Session) -> None:
@@ -51,10 +70,13 @@ _OWNER = bindparam("owner", type_=Uuid)
 _LIVE = select(releases.c.id).where(
     releases.c.person_id == _OWNER, releases.c.scope == "person", releases.c.state == "live"
 )
+_PAST = turns.history_of(case((_TOUCHED.c.ended_at.is_(None), _TOUCHED.c.id))).lateral("past")
 # One row in any case: the highest number that there was and the release that is live, beside the session that was
-# touched, if any.
-_CONTINUED = select(_NUMBERS.c.newest, _LIVE.scalar_subquery().label("live"), _TOUCHED).select_from(
-    _NUMBERS.outerjoin(_TOUCHED, true())
+# touched, if any; one for each turn of its past, the newest first.
+_CONTINUED = (
+    select(_NUMBERS.c.newest, _LIVE.scalar_subquery().label("live"), _TOUCHED, *_PAST.c)
+    .select_from(_NUMBERS.outerjoin(_TOUCHED, true()).outerjoin(_PAST, true()))
+    .order_by(_PAST.c.place.desc())
 )
 _ADDED = insert(sessions)
 

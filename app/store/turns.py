@@ -5,9 +5,24 @@ Statements that every message runs are put together once.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ARRAY, Row, Select, Uuid, any_, bindparam, case, func, literal, select, text, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Row,
+    Select,
+    Uuid,
+    any_,
+    bindparam,
+    case,
+    func,
+    literal,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
 from app.domain.consent import Purpose
@@ -131,11 +146,16 @@ async def history(tx: Tx, session_id: UUID, before: UUID | None = None) -> Seque
     What is answered again is answered as it was the first time, `before` being the first of its turns: without its
     earlier replies and what came after them. None stands for a turn that is about to begin.
     """
-    rows = (await tx.execute(_HISTORY, {"session": session_id, "before": before})).all()
-    return [PastTurn(r.user_text, r.reply_text, r.pictures, r.holder) for r in reversed(rows)]
+    return past((await tx.execute(_HISTORY, {"session": session_id, "before": before})).all())
 
 
-def _history() -> Select[tuple[str, str, int, UUID]]:
+def past(rows: Iterable[Row[Any]]) -> Sequence[PastTurn]:
+    """Return what rows of a history tell, the newest first, as turns, the oldest first."""
+    return [PastTurn(r.user_text, r.reply_text, r.pictures, r.holder) for r in rows][::-1]
+
+
+def history_of(session_id: ColumnElement[UUID]) -> Select[Any]:
+    """Return the query behind `history`, for a session named by another; binds `before`. Its rows come the newest first."""
     first, original, newer = turns.alias(), turns.alias(), turns.alias()
     before = bindparam("before", type_=Uuid)
     of_first = select(first.c.number).where(first.c.id == before).scalar_subquery()
@@ -147,8 +167,9 @@ def _history() -> Select[tuple[str, str, int, UUID]]:
     kept = select(func.count()).where(turn_pictures.c.turn_id == holder).scalar_subquery()
     # Looked for only where something came along: hardly any turn has pictures.
     count = case((turns.c.flags["media"].as_boolean(), kept), else_=0)
-    query = select(turns.c.user_text, turns.c.reply_text, count.label("pictures"), holder.label("holder")).where(
-        turns.c.session_id == bindparam("session"),
+    columns = (turns.c.user_text, turns.c.reply_text, count.label("pictures"), holder.label("holder"))
+    query = select(*columns, place.label("place")).where(
+        turns.c.session_id == session_id,
         before.is_(None) | (place < of_first),
         turns.c.state.in_(("done", "stopped")),
         turns.c.user_text.is_not(None),
@@ -158,7 +179,7 @@ def _history() -> Select[tuple[str, str, int, UUID]]:
     return query.order_by(place.desc()).limit(HISTORY_TURNS)
 
 
-_HISTORY = _history()
+_HISTORY = history_of(bindparam("session", type_=Uuid))
 
 
 async def access_turn(tx: Tx, person_id: UUID, turn_id: UUID) -> Turn:
@@ -221,10 +242,10 @@ async def last_seen(tx: Tx, chat_id: UUID) -> Turn | None:
     A reply that is just being sent, or may have been, counts as seen.
     """
     waits = outbox.c.state.in_(("held", "failed", "withdrawn")) | ((outbox.c.state == "due") & (outbox.c.attempts == 0))
-    unseen = select(outbox.c.id).where(
-        outbox.c.turn_id == turns.c.id, outbox.c.part == 0, outbox.c.sent_version == 0, waits
+    shown = select(outbox.c.id).where(
+        outbox.c.turn_id == turns.c.id, outbox.c.part == 0, ~((outbox.c.sent_version == 0) & waits)
     )
-    seen = select(turns).where(turns.c.chat_id == chat_id, ~unseen.exists())
+    seen = select(turns).where(turns.c.chat_id == chat_id, shown.exists())
     return await _one(tx, seen.order_by(turns.c.number.desc()).limit(1))
 
 

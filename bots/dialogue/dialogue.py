@@ -91,7 +91,6 @@ class Dialogue:
             self._parts.due.set()  # else nothing is to be sent yet
         if then:
             await then()
-            self._parts.due.set()
 
     def _note(self, event: PressEvent) -> str:
         """Return the short word that a press is answered with; only votes have one, their effect is not seen at once.
@@ -201,6 +200,7 @@ class Dialogue:
             elif room.chat.private or not pressed:
                 await room.tell(tx, sorry)
             await work.done(tx, "dead", "gave_up")
+        self._parts.due.set()
         log.warning("event:update:given_up", inbox=work.claimed.id)
 
     async def _in_its_topic(self, bot_id: UUID, event: ReactionEvent) -> ReactionEvent | None:
@@ -221,6 +221,7 @@ class Dialogue:
             if turn:
                 await voting.react(tx, room, turn, event.emoji)
             await work.done(tx)
+        self._parts.due.set()
 
     async def _undelivered(self, event: FailedDeliveryEvent, work: Work) -> None:
         """Note what the platform could not deliver; its word may come before our own receipt is stored."""

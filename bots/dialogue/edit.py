@@ -58,6 +58,7 @@ async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> Non
         async with parts.store.begin() as tx:
             await room.tell(tx, Content(room.say("too_long", length=len(text), limit=parts.settings.max_input_chars)))
             await work.done(tx)
+        parts.due.set()
         return
     if edited:
         await message.answer(parts, room, event, text, work, first=edited)

@@ -217,10 +217,13 @@ async def _begin(
     if not await _begun_before(tx, work) and await _over_quota(tx, parts, room, work):
         return None
     origin = _origin(room, event)
+    sibling_of = (first.sibling_of or first.id) if first else None
+    session, past = await session_of(tx, parts, room, sibling_of)
     request = Request(
         channel=room.channel,
         chat=room.chat,
-        session=await session_of(tx, parts, room),
+        session=session,
+        past=past,
         person_id=room.person_id,
         language=room.language,
         consents=room.consents,
@@ -228,7 +231,7 @@ async def _begin(
         text=text,
         message_id=event.message_id,
         origin=origin.again(first.origin) if first else origin,
-        sibling_of=(first.sibling_of or first.id) if first else None,
+        sibling_of=sibling_of,
         greeted=room.first_time,
         pictures=event.pictures if isinstance(event, MessageEvent) else (),
     )

@@ -1,5 +1,6 @@
 """Who said something, where, and what they allow: resolved once per event, before anything is done."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from app.domain.messages import Language, pick
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.person import Account, Chat, Identity, Session
+from app.domain.prompt import PastTurn
 from app.domain.quota import Usage
 from app.errors import ConfigError, MenteeError
 from app.ports import Channel
@@ -122,12 +124,9 @@ async def held(tx: Tx, room: Room) -> Room:
     return replace(room, consents=(await people.consents(tx, room.person_id)).within(room.data_use))
 
 
-async def session_of(tx: Tx, parts: Parts, room: Room) -> Session:
-    """Return the open session of a room, or a new one that is not stored yet."""
-    return await sessions.current(
-        tx,
-        room.chat,
-        room.person_id,
-        idle_minutes=parts.settings.session_idle_minutes,
-        max_hours=parts.settings.session_max_hours,
-    )
+async def session_of(
+    tx: Tx, parts: Parts, room: Room, before: UUID | None = None
+) -> tuple[Session, Sequence[PastTurn]]:
+    """Return the open session of a room with what was said in it `before` a turn, or a new one that is not stored yet."""
+    limits = sessions.Limits(parts.settings.session_idle_minutes, parts.settings.session_max_hours)
+    return await sessions.current(tx, room.chat, room.person_id, limits, before)

@@ -32,7 +32,7 @@ async def somebody_who_spoke(tx: Tx) -> UUID:
     bot = await people.ensure_bot(tx, "web", "web")
     person = await people.add_person(tx, language="en")
     chat = await people.chat_of(tx, bot, ChatAddress("1"), person)
-    session = await sessions.current(tx, chat, person, idle_minutes=30, max_hours=24)
+    session, _ = await sessions.current(tx, chat, person, sessions.Limits(30, 24))
     await sessions.add(tx, session)
     await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, person, "hi", None, Origin()), MADE)
     return person

@@ -85,7 +85,7 @@ async def test_a_session_that_was_added_is_the_one_that_is_read(store: Store, ar
     bot, person, update = arrived
 
     async def current() -> Session:
-        return await sessions.current(tx, found.chat, person, idle_minutes=30, max_hours=24)
+        return (await sessions.current(tx, found.chat, person, sessions.Limits(30, 24)))[0]
 
     async with store.begin() as tx:
         found = await entering.enter(tx, bot, HERE, person, update)

@@ -24,7 +24,7 @@ async def due_part(store: Store, words: str) -> Due:
     async with store.begin() as tx:
         bot = await people.ensure_bot(tx, "telegram", "9001")
         chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
-        session = await sessions.current(tx, chat, None, idle_minutes=30, max_hours=24)
+        session, _ = await sessions.current(tx, chat, None, sessions.Limits(30, 24))
         await sessions.add(tx, session)
         turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()), MADE)
         await outbox.put_part(tx, chat.id, turn.id, 0, Content(words))

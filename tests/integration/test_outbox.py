@@ -29,7 +29,7 @@ async def part(store: Store) -> Due:
     async with store.begin() as tx:
         bot = await people.ensure_bot(tx, "telegram", "9001")
         chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
-        session = await sessions.current(tx, chat, None, idle_minutes=30, max_hours=24)
+        session, _ = await sessions.current(tx, chat, None, sessions.Limits(30, 24))
         await sessions.add(tx, session)
         turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()), MADE)
         await outbox.put_part(tx, chat.id, turn.id, 0, Content("…"))
@@ -233,8 +233,8 @@ async def test_what_an_overtaken_sender_says_has_no_effect(store: Store, part: D
         (again,) = await outbox.claim(tx, OWNER, 10, [part.bot_id])
     async with store.begin() as tx:
         await outbox.fail(tx, part, "refused")
-        assert not await outbox.sent(tx, part, "first")
-        assert await outbox.sent(tx, again, "second")
+        assert not (await outbox.sent(tx, part, "first")).recorded
+        assert (await outbox.sent(tx, again, "second")).recorded
     assert (await row_of(store))["provider_message_id"] == "second"
 
 
@@ -251,6 +251,6 @@ async def test_a_part_that_appears_behind_one_being_sent_waits_for_it(store: Sto
     async with store.begin() as tx:
         (again,) = await outbox.claim(tx, OWNER, 10, [part.bot_id])
         assert again.id == part.id
-        assert await outbox.sent(tx, again, "17")
+        assert (await outbox.sent(tx, again, "17")).recorded
         (late,) = await outbox.claim(tx, OWNER, 10, [part.bot_id])
         assert late.id == part.id - 1

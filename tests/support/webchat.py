@@ -90,7 +90,7 @@ class WebChat:
         sibling: Turn | None = None,
     ) -> None:
         async with self.store.begin() as tx:
-            session = await sessions.current(tx, chat, account.person_id, idle_minutes=30, max_hours=24)
+            session, _ = await sessions.current(tx, chat, account.person_id, sessions.Limits(30, 24))
             if session.fresh:
                 await sessions.add(tx, session)
             new = turns.NewTurn(
