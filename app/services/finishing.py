@@ -49,7 +49,7 @@ class Finisher:
                 self._deliverer.take(ended.due)
         if not work.finished:
             work.ended("done")
-            work.followed = work.followed or ended.more
+            work.last = not ended.more
         if len(whole.parts) > 1 or not ended.due:
             self._deliverer.wake()
         _measure(request.channel.name, outcome)

@@ -58,8 +58,10 @@ class Work:
         self.claimed = claimed
         self.owner = owner
         self.finished = False
-        self.followed = True
-        """Whether anything may wait in its lane behind it."""
+        self.followed = False
+        """Whether this process stored something behind it in its lane."""
+        self.last = False
+        """Whether nothing waited in its lane as it was ended."""
         self.seated = True
         self._seat_left = seat_left
         self.beside = AsyncExitStack()
@@ -225,7 +227,7 @@ class LaneRunner:
         work = self._running.pop(task)
         for watching in self._watched.get(work.claimed.id, ()):
             watching.set()
-        if work.followed or self._short:
+        if work.followed or not work.last or self._short:
             self._woken.set()
 
     async def _idle(self) -> None:

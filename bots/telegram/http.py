@@ -4,11 +4,14 @@ Owns connections and time limits; knows neither methods nor what an answer means
 """
 
 import ssl
+from functools import cache
 
 import aiohttp
 import certifi
+from aiohttp.helpers import get_env_proxy_for_url
 from telegram.error import NetworkError, TimedOut
 from telegram.request import BaseRequest, RequestData
+from yarl import URL
 
 UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """Causes of an error that show that the request never left: there was no connection, or none was free in time."""
@@ -44,7 +47,7 @@ class AiohttpRequest(BaseRequest):
         trusted = ssl.create_default_context(cafile=certifi.where())
         connector = aiohttp.TCPConnector(limit=self._connections, ssl=trusted, keepalive_timeout=_KEEP_ALIVE_S)
         headers = {"User-Agent": self.USER_AGENT}
-        self._session = aiohttp.ClientSession(connector=connector, headers=headers, trust_env=True)
+        self._session = aiohttp.ClientSession(connector=connector, headers=headers)
 
     async def shutdown(self) -> None:
         if self._session is not None:
@@ -71,9 +74,16 @@ class AiohttpRequest(BaseRequest):
         read, write = _given(read_timeout, _READ_S), _given(write_timeout, _WRITE_S)
         free = connect + _given(pool_timeout, _POOL_S)
         limits = aiohttp.ClientTimeout(total=free + write + read, connect=free, sock_connect=connect, sock_read=read)
+        proxy, proxy_auth = _proxy(URL(url).origin())
         try:
             async with session.request(
-                method, url, data=_form(request_data), timeout=limits, allow_redirects=False
+                method,
+                url,
+                data=_form(request_data),
+                timeout=limits,
+                allow_redirects=False,
+                proxy=proxy,
+                proxy_auth=proxy_auth,
             ) as answer:
                 return answer.status, await answer.read()
         except TimeoutError as error:
@@ -81,6 +91,15 @@ class AiohttpRequest(BaseRequest):
         except aiohttp.ClientError as error:
             # The words of the error are left out: they can hold the address, and the address the token.
             raise NetworkError(type(error).__name__) from error
+
+
+@cache
+def _proxy(origin: URL) -> tuple[URL | None, aiohttp.BasicAuth | None]:
+    # A session that trusts the environment reads more of it than proxies, and a file besides, at every request.
+    try:
+        return get_env_proxy_for_url(origin)
+    except LookupError:
+        return None, None
 
 
 def _given(limit: object, usual: float) -> float:
