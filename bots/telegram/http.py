@@ -5,10 +5,11 @@ Owns connections and time limits; knows neither methods nor what an answer means
 
 import ssl
 from functools import cache
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import certifi
-from aiohttp.helpers import get_env_proxy_for_url
+from aiohttp import hdrs
 from telegram.error import NetworkError, TimedOut
 from telegram.request import BaseRequest, RequestData
 from yarl import URL
@@ -74,7 +75,8 @@ class AiohttpRequest(BaseRequest):
         read, write = _given(read_timeout, _READ_S), _given(write_timeout, _WRITE_S)
         free = connect + _given(pool_timeout, _POOL_S)
         limits = aiohttp.ClientTimeout(total=free + write + read, connect=free, sock_connect=connect, sock_read=read)
-        proxy, proxy_auth = _proxy(URL(url).origin())
+        origin = URL(url).origin()
+        proxy, told = _proxy(origin)
         try:
             async with session.request(
                 method,
@@ -83,7 +85,9 @@ class AiohttpRequest(BaseRequest):
                 timeout=limits,
                 allow_redirects=False,
                 proxy=proxy,
-                proxy_auth=proxy_auth,
+                proxy_headers=told,
+                # Where nothing is encrypted the proxy reads the request itself.
+                headers=told if origin.scheme == "http" else None,
             ) as answer:
                 return answer.status, await answer.read()
         except TimeoutError as error:
@@ -94,12 +98,17 @@ class AiohttpRequest(BaseRequest):
 
 
 @cache
-def _proxy(origin: URL) -> tuple[URL | None, aiohttp.BasicAuth | None]:
-    # A session that trusts the environment reads more of it than proxies, and a file besides, at every request.
-    try:
-        return get_env_proxy_for_url(origin)
-    except LookupError:
-        return None, None
+def _proxy(origin: URL) -> tuple[URL | None, dict[str, str]]:
+    """Return the proxy for an origin, None where there is none, and what it is told beside the request."""
+    # A session that trusts the environment reads all of it at every request, and a file besides, each in a thread.
+    named = None if proxy_bypass(origin.host or "") else getproxies().get(origin.scheme)
+    if not named:
+        return None, {}
+    proxy = URL(named)
+    told: dict[str, str] = {}
+    if proxy.user:
+        told[hdrs.PROXY_AUTHORIZATION] = aiohttp.encode_basic_auth(proxy.user, proxy.password or "")
+    return proxy.with_user(None), told
 
 
 def _given(limit: object, usual: float) -> float:
