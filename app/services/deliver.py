@@ -9,7 +9,8 @@ due ──claim──► sending ──► sent            the platform has this
                   │ person gone            the chat is closed, nothing more is sent
                   └ refused                failed, with the reason
 
-A part is claimed only where its bot has a channel; elsewhere it waits.
+A part is claimed only where its bot has a channel; elsewhere it waits. The first part of a reply comes claimed already where
+nothing else is on its way in its chat (`slot`, `take`); the loop looks for everything else.
 """
 
 import asyncio
