@@ -62,6 +62,7 @@ from app.web.receipt import add_receipt_route
 from app.worker import relay
 from bots.dialogue import Dialogue
 from bots.dialogue import Parts as DialogueParts
+from bots.dialogue.pressed import Notes
 from bots.package import Part
 
 log = Log(__name__)
@@ -171,7 +172,7 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     intake = Intake(intake_pool, secret, lanes)
 
     responder = Responder(store, intake, lanes, owner, settings.language)
-    shared = Shared(settings, store, page_pool, streams, intake, responder, owner)
+    shared = Shared(settings, store, page_pool, streams, intake, responder, Notes(store, settings.language), owner)
     built = await build_channels(installed, shared)
     channels.update(built.by_bot)
 

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from app.config import ChannelSettings, Settings
 from app.domain.consent import UNSTATED, DataUse
-from app.domain.event import ChatAddress
+from app.domain.event import ChatAddress, PressEvent
 from app.domain.outgoing import Content
 from app.ports import Channel, PartHealth
 from app.services.respond import Ticket
@@ -85,6 +85,8 @@ class ChannelContext(Generic[S]):
         store: the database; a package of its own makes do with the functions above.
         pool: single statements, for pages.
         streams: replies while they are written, for pages.
+        note: what a button press is answered with at once, `""` for nothing; for presses that the dialogue answers only
+            when their turn comes (`app.domain.press.overtakes`).
     """
 
     settings: S
@@ -98,6 +100,7 @@ class ChannelContext(Generic[S]):
     store: Store
     pool: StatementPool
     streams: Streams
+    note: Callable[[PressEvent], Awaitable[str]]
 
 
 class Part(Protocol):

@@ -14,6 +14,7 @@ from app.domain.feedback import Feedback
 from app.domain.person import EXAMPLES, Awaiting
 from app.domain.text import is_blank, storable
 from app.domain.turn import Origin, Turn
+from app.domain.words import thumb
 from app.errors import NotFoundError
 from app.services.feedback import Said
 from app.services.lanes import Work
@@ -48,6 +49,8 @@ async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work
     asked = room.chat.awaiting is not None and room.chat.awaiting.kind in EXAMPLES
     if room.chat.private and not event.forwarded and (asked or opinion.may_be_vote(event, text)):
         return partial(_taken_or_answered, parts, room, event, text, work)
+    if not room.chat.private and not event.forwarded and (value := thumb(text)) is not None:
+        return partial(opinion.among_others, parts, room, event, value, work)
     return await _correct_or_answer(tx, parts, room, event, text, work)
 
 

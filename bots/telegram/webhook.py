@@ -7,6 +7,7 @@ and refuses what it cannot parse, which Telegram would then repeat for a day.
 """
 
 import hmac
+from collections.abc import Callable
 
 from aiohttp import web
 from telegram import Bot
@@ -19,6 +20,7 @@ from bots.package import Handler
 from bots.posted import body_of
 from bots.telegram.faults import meaning
 from bots.telegram.keys import raw_update
+from bots.telegram.people import Me
 from bots.telegram.receive import ALLOWED_UPDATES
 
 log = Log(__name__)
@@ -27,8 +29,8 @@ MAX_BODY = 256 * 1024
 _MAX_CONNECTIONS = 40
 
 
-def webhook_handler(secret: str, accept: Accept, bot_id: int) -> Handler:
-    """Return the handler for Telegram's posts to the bot `bot_id`, set up with `secret`."""
+def webhook_handler(secret: str, accept: Accept, me: Callable[[], Me]) -> Handler:
+    """Return the handler for Telegram's posts to a bot, set up with `secret`; `me` tells who it is, as far as is known."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         given = request.headers.get(SECRET_HEADER, "")
@@ -39,7 +41,7 @@ def webhook_handler(secret: str, accept: Accept, bot_id: int) -> Handler:
         if body is None:
             return web.Response(status=413)
         try:
-            await accept([raw_update(body, bot_id)])
+            await accept([raw_update(body, me())])
         except StoreUnavailableError:
             log.warning("telegram:webhook:store_away")
             return web.Response(status=503, headers={"Retry-After": "5"})

@@ -13,12 +13,14 @@ from app.errors import StoreUnavailableError
 from bots.base import RawUpdate
 from bots.telegram import receive
 from bots.telegram.faults import TokenRefusedError
+from bots.telegram.people import Me
 from bots.telegram.receive import TelegramPoller, backoff_s
 from bots.telegram.send import TelegramChannel, build_bot
 from bots.telegram.webhook import MAX_BODY, SECRET_HEADER, register_webhook, webhook_handler
 from tests.fakes.telegram import TelegramServer
 
 SECRET = "s3cret-of-the-webhook"
+ME = Me(7310001, "mentee_test_bot")
 
 
 class Inbox:
@@ -217,7 +219,7 @@ def test_the_wait_grows_to_a_minute_and_no_further() -> None:
 @pytest.fixture
 async def hook(inbox: Inbox) -> AsyncIterator[str]:
     app = web.Application()
-    app.router.add_post("/telegram", webhook_handler(SECRET, inbox.accept, 7310001))
+    app.router.add_post("/telegram", webhook_handler(SECRET, inbox.accept, lambda: ME))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
