@@ -180,7 +180,8 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     keeper = Keeper({name: part for name, part in built.parts.items() if part})
     parts = GatewayParts(store, model, wake, built.parts, keeper.troubles)
     started = Started()
-    app = _application(settings, store, parts, started, create_admin_app(store, acts, parts, settings))
+    panel = create_admin_app(store, acts, parts, settings, packages.telling_arrival(installed))
+    app = _application(settings, store, parts, started, panel)
     _add_routes(app, built.parts.values())
     opened = (model, asked.judge, asked.transcriber, intake_pool, page_pool, store)
     return Gateway(

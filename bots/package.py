@@ -148,6 +148,7 @@ class ChannelPackage(Generic[S]):
         build: returns the part of a channel that is switched on. Raises `ConfigError`.
         doctor: checks the channel from outside a gateway, in a language; also asked where it is off.
         data_use: what the things said there may serve by the platform's terms. Unstated, they train nothing.
+        tells_arrival: whether the platform tells how far a message came (`app/domain/delivery.py`).
     """
 
     name: str
@@ -157,3 +158,4 @@ class ChannelPackage(Generic[S]):
     build: Callable[[ChannelContext[S]], Part]
     doctor: Callable[[S, Settings, str], Awaitable[Sequence[Finding]]]
     data_use: DataUse = UNSTATED
+    tells_arrival: bool = False

@@ -158,7 +158,13 @@ def _fetchable(message: Json, kind: str | None) -> tuple[Attachment, ...]:
 
 
 def _attachment(file: Json, kind: Kind) -> Attachment:
-    return Attachment(kind, str_at(file, "file_id"), maybe_int(file, "file_size"), maybe_str(file, "mime_type"))
+    return Attachment(
+        kind,
+        str_at(file, "file_id"),
+        maybe_int(file, "file_size"),
+        maybe_str(file, "mime_type"),
+        maybe_str(file, "file_unique_id"),
+    )
 
 
 def is_service(message: Json) -> bool:

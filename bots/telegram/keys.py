@@ -13,11 +13,12 @@ from app.domain.event import STOPPING
 from app.domain.press import overtakes
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
-from bots.telegram.content import command_of, words_of
+from bots.telegram.content import attachments_in, command_of, words_of
 from bots.telegram.people import Me, thread_of
 from bots.telegram.wire import Json, int_at, maybe_int, maybe_object, maybe_str, object_at, read_object, str_at
 
 QUARANTINE_LANE = "quarantine"
+KEPT_BYTES = 4096
 _MESSAGES = ("message", "edited_message")
 
 
@@ -32,6 +33,11 @@ def raw_update(body: bytes, me: Me) -> RawUpdate:
         return RawUpdate(body, keys, lane_of(update, me))
     except InvalidInputError:
         return RawUpdate(body, (f"telegram:{me.id}:body:{hashlib.sha256(body).hexdigest()}",), QUARANTINE_LANE)
+
+
+def too_long(head: bytes, digest: str, me: Me) -> RawUpdate:
+    """Return what is kept of an update that is longer than any: how it begins, which nobody can read as an update."""
+    return RawUpdate(head[:KEPT_BYTES], (f"telegram:{me.id}:body:{digest}",), QUARANTINE_LANE)
 
 
 def keys_of(update: Json) -> Iterator[str]:
@@ -93,8 +99,11 @@ def is_waiting_press(body: bytes) -> bool:
 def _message_key(message: Json) -> str:
     edited = maybe_int(message, "edit_date")
     key = f"message:{_chat(message)}:{int_at(message, 'message_id')}:{edited or 0}"
-    # Two edits within one second differ in nothing but their words.
-    return f"{key}:{hashlib.sha256(words_of(message).encode()).hexdigest()[:16]}" if edited else key
+    if not edited:
+        return key
+    # Two edits within one second differ in nothing but what they say, and what came along.
+    says = "\0".join([words_of(message), *(one.file for one in attachments_in(message))])
+    return f"{key}:{hashlib.sha256(says.encode()).hexdigest()[:16]}"
 
 
 def _chat(parent: Json) -> int:

@@ -124,14 +124,15 @@ def _migration(message: Json, chat: ChatAddress) -> MembershipEvent | None:
 def _edited(message: Json, me: Me) -> Sequence[AnyEvent]:
     content.check_date(message)
     chat = place_of(message)
-    reason = _unanswered(message, chat) or (None if content.words_of(message) else "edit_without_text")
+    says = content.words_of(message) or content.attachments_in(message)
+    reason = _unanswered(message, chat) or (None if says else "edit_without_content")  # a place that moves, say
     if reason:
         return [IgnoredEvent(chat, NOBODY, reason)]
     number = str(int_at(message, "message_id"))
     written = _written(message, me, chat, number)
-    text = content.without_address(message, me)
-    sender = sender_of(object_at(message, "from"))
-    return [EditEvent(chat, sender, number, text, written if isinstance(written, MessageEvent) else None)]
+    if not isinstance(written, MessageEvent):
+        return [written]
+    return [EditEvent(chat, written.sender, number, written.text, written)]
 
 
 def _pressed(query: Json, _me: Me) -> Sequence[AnyEvent]:

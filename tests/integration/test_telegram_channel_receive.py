@@ -9,10 +9,11 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from app.errors import StoreUnavailableError
+from app.errors import InvalidInputError, StoreUnavailableError
 from bots.base import RawUpdate
 from bots.telegram import receive
 from bots.telegram.faults import TokenRefusedError
+from bots.telegram.keys import KEPT_BYTES, QUARANTINE_LANE
 from bots.telegram.people import Me
 from bots.telegram.receive import TelegramPoller, backoff_s
 from bots.telegram.send import TelegramChannel, build_bot
@@ -250,10 +251,23 @@ async def test_what_is_not_authentic_is_not_stored(hook: str, inbox: Inbox, secr
     assert inbox.rows == []
 
 
-async def test_a_body_longer_than_any_update_is_refused(hook: str, inbox: Inbox) -> None:
-    assert await post(hook, b"x" * (MAX_BODY + 1)) == 413
+async def test_of_a_body_longer_than_any_update_the_beginning_is_set_aside(
+    hook: str, inbox: Inbox, channel: TelegramChannel
+) -> None:
+    text = json.dumps({"update_id": 7, "message": {"text": "x" * MAX_BODY}}).encode()
+    # Telegram comes again with the same until it is taken.
+    assert [await post(hook, text) for _ in range(2)] == [200, 200]
+    (row,) = inbox.rows
+    assert (row.body, row.lane) == (text[:KEPT_BYTES], QUARANTINE_LANE)
+    with pytest.raises(InvalidInputError):
+        channel.parse(row.body)
+    assert await post(hook, text.replace(b'": 7', b'": 8')) == 200
+    assert len(inbox.rows) == 2
+
+
+async def test_the_longest_body_is_taken_whole(hook: str, inbox: Inbox) -> None:
     assert await post(hook, b"x" * MAX_BODY) == 200
-    assert len(inbox.rows) == 1
+    assert [len(row.body) for row in inbox.rows] == [MAX_BODY]
 
 
 # https://github.com/vercel/chat/issues/799

@@ -61,6 +61,8 @@ def test_no_number_is_too_low_and_a_reused_one_is_new() -> None:
 
 def test_an_edit_is_no_repeat_of_its_message_nor_of_another_edit() -> None:
     edits = [text("a", edit_date=5), text("b", edit_date=5), text("b", edit_date=6)]
+    sizes = ({"file_id": name, "file_unique_id": name, "width": 9, "height": 9} for name in ("one", "another"))
+    edits += [text("b", edit_date=6, photo=[size]) for size in sizes]
     found = [keys(body(n, edited_message=edit)) for n, edit in enumerate(edits)] + [keys(body(9, message=text("a")))]
     assert len(set.union(*found)) == sum(len(one) for one in found)
     assert keys(body(20, edited_message=edits[0])) & found[0]
