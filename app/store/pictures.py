@@ -45,7 +45,7 @@ def holder(first: ColumnElement[UUID]) -> ScalarSelect[UUID]:
     newest_first = (
         select(kept.c.turn_id).join(one, one.c.id == kept.c.turn_id).where(same).order_by(one.c.number.desc())
     )
-    return newest_first.limit(1).scalar_subquery()
+    return newest_first.limit(1).correlate(turns).scalar_subquery()
 
 
 _OF_TURN = (

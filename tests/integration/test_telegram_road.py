@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from app.domain.messages import text as say
 from app.services.forget import forget_person
 from app.services.housekeeping import clean
 from app.store import Store
@@ -269,7 +270,7 @@ async def test_somebody_else_cannot_vote_in_a_group(telegram: Road, telegram_ser
     await telegram_server.wait_for(lambda: any(b.text == "👎 ✓" for b in reply.buttons), 10)
     assert [v["value"] for v in await telegram.rows("select value from votes")] == [-1]
     assert pressed.answered
-    assert not pressed.text  # nobody is thanked for what does not count
+    assert pressed.text == say("en", "button_gone")  # nobody is thanked for what does not count
 
 
 async def test_a_person_who_blocked_the_bot_is_left_alone(
