@@ -41,8 +41,8 @@ async def as_edited(tx: Tx, channel: Channel, event: MessageEvent, work: Work) -
     if event.album is None:
         return event
     known, sent = {event.message_id: event}, [event.message_id]
-    for _, body in await inbox.ahead(tx, work.claimed, MOST_TOGETHER):
-        for other in _messages(channel, body, (MessageEvent, EditEvent)):
+    for earlier in await inbox.ahead(tx, work.claimed, MOST_TOGETHER):
+        for other in _messages(channel, earlier.body, (MessageEvent, EditEvent)):
             if _belongs(other, event):
                 known.setdefault(other.message_id, other)
                 sent.insert(0, other.message_id)

@@ -70,7 +70,7 @@ async def on_edit(parts: Parts, room: Room, event: EditEvent, work: Work) -> Non
         known = begun or superseded or change
         corrected = None if known or _commands(event) else await _corrected(tx, room, event, text, work)
         if superseded:
-            await work.done(tx, "refused", "superseded")
+            await work.done(tx, error="superseded")
     if begun and first:  # a try that was cut off began to
         await message.answer(parts, room, event, begun.user_text or text, work, first=first)
     elif change:
@@ -207,12 +207,12 @@ async def _before(tx: Tx, room: Room, event: EditEvent, work: Work) -> _Before:
     """Return what is known of a message before an edit; an edit that was refused, or overtaken by the next, changed nothing."""
     written: MessageEvent | None = None
     last = True
-    for state, body in await inbox.ahead(tx, work.claimed, LOOKED_AT):
-        for one in _brought(room, body):
+    for earlier in await inbox.ahead(tx, work.claimed, LOOKED_AT):
+        for one in _brought(room, earlier.body):
             same = one.message_id == event.message_id
             if isinstance(one, MessageEvent) and same:
-                return _Before(written or one, one, state, last)
-            if isinstance(one, EditEvent) and same and state != "refused":
+                return _Before(written or one, one, earlier.state, last)
+            if isinstance(one, EditEvent) and same and earlier.state == "done" and not earlier.error:
                 written = written or one.written
             last = last and not isinstance(one, MessageEvent)
     return _Before(written, None, "", last)

@@ -400,7 +400,7 @@ async def test_in_a_group_only_what_is_said_to_the_bot_is_fetched(
     ann.send_photo("look everybody", kitchen.chat)
     ann.send_photo(f"@{telegram_server.world.bot['username']} and you?", kitchen.chat)
     await telegram_server.wait_for(lambda: any("and you? [picture" in m.text for m in kitchen.chat.from_bot), 20)
-    await settled(telegram, beyond=4)
+    await settled(telegram, beyond=5)
     assert len(telegram_server.downloads) == 1
     (turn,) = await telegram.rows("select flags, learnable from turns order by number desc limit 1")
     assert (turn["flags"]["group"], turn["flags"]["media"], turn["learnable"]) == (True, True, False)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 from collections.abc import AsyncIterator, Sequence
 
@@ -230,7 +231,7 @@ async def hook(inbox: Inbox) -> AsyncIterator[str]:
 
 async def post(url: str, body: bytes, secret: str | None = SECRET, **headers: str) -> int:
     given = headers if secret is None else {SECRET_HEADER: secret, **headers}
-    async with aiohttp.ClientSession() as session, session.post(url, data=body, headers=given) as response:
+    async with aiohttp.ClientSession() as session, session.post(url, data=io.BytesIO(body), headers=given) as response:
         assert await response.read() == b""
     await asyncio.sleep(0.01)  # a connection refused in mid-body closes a moment later
     return response.status

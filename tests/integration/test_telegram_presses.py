@@ -97,7 +97,7 @@ async def test_in_a_group_somebody_elses_reply_says_so_to_them_alone(
     again = next(b.text for b in reply.buttons if b.data[:1] == "t")
     assert [await answer(telegram_server, bob.press(reply, which)) for which in ("👍", again)] == [GONE] * 2
     assert await answer(telegram_server, ann.press(reply, "👍")) == ""
-    await settled(telegram, beyond=3)
+    await settled(telegram, beyond=4)
     assert len(group.chat.from_bot) == 1
 
 

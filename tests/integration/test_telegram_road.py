@@ -615,7 +615,7 @@ async def test_an_edit_of_what_began_nothing_is_as_if_it_were_just_sent(
     said = ann.say("/hepl")
     await until(telegram_server, ann, "don't know that command")
     ann.edit(said, "/help")
-    await until(telegram_server, ann, "Just write to me")
+    await until(telegram_server, ann, "Just write to me. In words")
     said = ann.say("\u2800")  # nothing of it is seen
     await until(telegram_server, ann, "I only see spaces there")
     ann.edit(said, "shorter")

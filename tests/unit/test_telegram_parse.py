@@ -276,7 +276,7 @@ def test_edits() -> None:
     assert event == EditEvent(event.chat, event.sender, "12", "better", event.written)
     assert event.written
     assert (event.written.message_id, event.written.text) == ("12", "better")
-    assert ignored(message("edited_message", location={}, edit_date=DATE)) == "edit_without_text"
+    assert ignored(message("edited_message", location={}, edit_date=DATE)) == "edit_without_content"
 
 
 def test_a_press_also_on_a_message_that_is_gone() -> None:

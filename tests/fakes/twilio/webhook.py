@@ -43,7 +43,7 @@ class Hook:
         timeout = aiohttp.ClientTimeout(total=LIMIT_S)
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.post(self.local + path, data=body, headers=form | dict(headers)) as answer,
+            session.post(self.local + path, data=io.BytesIO(body), headers=form | dict(headers)) as answer,
         ):
             self.answers.append((answer.status, await answer.text()))
             return answer.status
