@@ -125,11 +125,11 @@ class House:
         return new
 
 
-@dataclass(frozen=True, slots=True)
 async def _no_note(_event: PressEvent) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
 class _Replies:
     """`bots.package.Replies`, without waiting."""
 

@@ -7,6 +7,7 @@ https://www.twilio.com/docs/usage/security#validating-requests
 import base64
 import hashlib
 import hmac
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
