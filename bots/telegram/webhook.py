@@ -1,6 +1,6 @@
 """Telegram's posts to our own webhook: checked, stored as they are, acknowledged.
 
-    wrong secret 401 · store away 503 (Telegram repeats) · everything authentic 200; of what is longer than 1 MiB the beginning
+    wrong secret 401 · store away 503 (Telegram repeats) · everything authentic 200; of what is longer than 512 KiB the beginning
     is kept, to be set aside: refused, it would come again for a day and hold up what is behind it
 
 python-telegram-bot's receiver is not used: it compares the secret in variable time, answers 200 before anything is stored,
@@ -26,7 +26,7 @@ from bots.telegram.receive import ALLOWED_UPDATES
 
 log = Log(__name__)
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name
-MAX_BODY = 1024 * 1024
+MAX_BODY = 512 * 1024
 _MAX_CONNECTIONS = 40
 
 
