@@ -78,5 +78,5 @@ def _messages(channel: Channel, body: bytes, kinds: tuple[type, ...]) -> Sequenc
         found = [event for event in channel.parse(body) if isinstance(event, kinds)]
     except InvalidInputError:
         return []  # its own turn comes, and quarantines it
-    said = [event.written if isinstance(event, EditEvent) else event for event in found]
+    said = [event.as_sent if isinstance(event, EditEvent) else event for event in found]
     return [event for event in said if isinstance(event, MessageEvent)]

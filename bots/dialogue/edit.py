@@ -99,18 +99,18 @@ class _Change:
 
 async def _change(tx: Tx, parts: Parts, room: Room, event: EditEvent, work: Work) -> _Change | None:
     """Return what an edit changed in the newest message that was answered; None where it is no such edit."""
-    if event.written is None or _commands(event):
+    if _commands(event):
         return None
-    written = await album.as_edited(tx, room.channel, event.written, work)
+    written = await album.as_edited(tx, room.channel, event.as_sent, work)
     turn = await turns.by_user_message(tx, room.chat.id, written.message_id)
     before = await _before(tx, room, event, work)
-    if turn is None or before.reads(event.written) or not await _is_newest(tx, room, turn):
+    if turn is None or before.reads(event.as_sent) or not await _is_newest(tx, room, turn):
         return None
     wanted = attachments.wanted(parts, written)
-    same = before.written is not None and _files(before.written) == _files(event.written)
+    same = before.written is not None and _files(before.written) == _files(event.as_sent)
     # What was heard is kept only as words, among those that were written.
     fetched = any(one.kind == "voice" or not same for one in wanted)
-    left_out = None if same or wanted else event.written.media
+    left_out = None if same or wanted else event.as_sent.media
     change = _Change(turn, written, fetched, left_out)
     nothing = change.text == turn.user_text or (is_blank(change.text) and not wanted)
     return None if nothing and not (fetched or left_out) else change
@@ -213,7 +213,7 @@ async def _before(tx: Tx, room: Room, event: EditEvent, work: Work) -> _Before:
             if isinstance(one, MessageEvent) and same:
                 return _Before(written or one, one, earlier.state, last)
             if isinstance(one, EditEvent) and same and earlier.state == "done" and not earlier.error:
-                written = written or one.written
+                written = written or one.as_sent
             last = last and not isinstance(one, MessageEvent)
     return _Before(written, None, "", last)
 
