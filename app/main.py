@@ -62,6 +62,7 @@ from app.web.receipt import add_receipt_route
 from app.worker import relay
 from bots.dialogue import Dialogue
 from bots.dialogue import Parts as DialogueParts
+from bots.dialogue.pressed import Notes
 from bots.package import Part
 
 log = Log(__name__)
@@ -173,7 +174,7 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     intake = Intake(intake_pool, secret, lanes)
 
     responder = Responder(store, intake, lanes, owner, settings.language)
-    shared = Shared(settings, store, page_pool, streams, intake, responder, owner)
+    shared = Shared(settings, store, page_pool, streams, intake, responder, Notes(store, settings.language), owner)
     built = await build_channels(installed, shared)
     channels.update(built.by_bot)
     written_to.update(_written_to(channels))
@@ -182,7 +183,8 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     keeper = Keeper({name: part for name, part in built.parts.items() if part})
     parts = GatewayParts(store, model, wake, built.parts, keeper.troubles)
     started = Started()
-    app = _application(settings, store, parts, started, create_admin_app(store, acts, parts, settings))
+    panel = create_admin_app(store, acts, parts, settings, packages.telling_arrival(installed))
+    app = _application(settings, store, parts, started, panel)
     _add_routes(app, built.parts.values())
     opened = (model, asked.judge, asked.transcriber, intake_pool, page_pool, store)
     return Gateway(

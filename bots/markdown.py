@@ -2,7 +2,7 @@
 
 Differences, each because something was lost or mangled without it: emphasis works next to Korean, Japanese and Chinese
 letters; a fence inside a Markdown fence does not end it; link definitions and HTML blocks stay visible text; link
-targets are kept as written; a table that would grow beyond its source stays text. Knows nothing of any platform.
+targets are kept as written; a table that would grow beyond its source stays text, and so does a sign that stands alone. Knows nothing of any platform.
 """
 
 import re
@@ -16,6 +16,7 @@ from markdown_it.rules_inline.state_inline import Scanned, StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
+from bots.lone_signs import keep_lone_signs
 from bots.tables import limit_tables
 
 MAX_NESTING = 100
@@ -103,6 +104,7 @@ def _parser(*rules: str) -> MarkdownIt:
     parser.enable(list(rules))
     parser.disable(["reference", "html_block"])
     limit_tables(parser)
+    keep_lone_signs(parser)
     return parser
 
 

@@ -18,7 +18,7 @@ from aiohttp import web
 
 from app.config import ChannelSettings, Settings
 from app.domain.consent import UNSTATED, DataUse
-from app.domain.event import ChatAddress
+from app.domain.event import ChatAddress, PressEvent
 from app.domain.outgoing import Content
 from app.ports import Channel, PartHealth
 from app.services.respond import Ticket
@@ -85,6 +85,8 @@ class ChannelContext(Generic[S]):
         store: the database; a package of its own makes do with the functions above.
         pool: single statements, for pages.
         streams: replies while they are written, for pages.
+        note: what a button press is answered with at once, `""` for nothing; for presses that the dialogue answers only
+            when their turn comes (`app.domain.press.overtakes`).
     """
 
     settings: S
@@ -98,6 +100,7 @@ class ChannelContext(Generic[S]):
     store: Store
     pool: StatementPool
     streams: Streams
+    note: Callable[[PressEvent], Awaitable[str]]
 
 
 class Part(Protocol):
@@ -145,6 +148,7 @@ class ChannelPackage(Generic[S]):
         build: returns the part of a channel that is switched on. Raises `ConfigError`.
         doctor: checks the channel from outside a gateway, in a language; also asked where it is off.
         data_use: what the things said there may serve by the platform's terms. Unstated, they train nothing.
+        tells_arrival: whether the platform tells how far a message came (`app/domain/delivery.py`).
     """
 
     name: str
@@ -154,3 +158,4 @@ class ChannelPackage(Generic[S]):
     build: Callable[[ChannelContext[S]], Part]
     doctor: Callable[[S, Settings, str], Awaitable[Sequence[Finding]]]
     data_use: DataUse = UNSTATED
+    tells_arrival: bool = False

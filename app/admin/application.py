@@ -1,6 +1,7 @@
 """The panel as an aiohttp application, mounted at `/admin`. Knows no service: acts go through `PanelActions`."""
 
 import secrets
+from collections.abc import Collection
 from http import HTTPStatus
 from pathlib import Path
 
@@ -36,7 +37,12 @@ _log = Log(__name__)
 
 
 def create_admin_app(
-    store: Store, actions: PanelActions, parts: Parts, settings: Settings, passwords: Passwords | None = None
+    store: Store,
+    actions: PanelActions,
+    parts: Parts,
+    settings: Settings,
+    telling_arrival: Collection[str] = (),
+    passwords: Passwords | None = None,
 ) -> web.Application:
     """Return the application to mount with `add_subapp("/admin", ...)`.
 
@@ -45,12 +51,15 @@ def create_admin_app(
         actions: the services behind rollback, forgetting and review.
         parts: who knows how the parts are.
         settings: `public_url` decides about secure cookies; `mentee_secret` keys the digests of login attempts.
+        telling_arrival: the channels that tell how far a message came.
         passwords: other hashing parameters, for tests.
     """
     app = web.Application(middlewares=[_error_pages])
     hashing = passwords or Passwords()
     secret = settings.mentee_secret.get_secret_value().encode() if settings.mentee_secret else secrets.token_bytes(32)
-    app[PANEL] = Panel(store, actions, parts, settings, Door(store, hashing, secret), hashing, load_assets())
+    app[PANEL] = Panel(
+        store, actions, parts, settings, Door(store, hashing, secret), hashing, load_assets(), telling_arrival
+    )
     _set_up_templates(app)
     for route in ROUTES:
         app.router.add_route(route.method, route.path, guarded(route))

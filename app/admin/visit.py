@@ -4,7 +4,7 @@
 sent. A handler gets a `Visit` and nothing it would have to check itself.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from hmac import compare_digest
 from http import HTTPStatus
@@ -45,6 +45,7 @@ class Panel:
     door: auth.Door
     passwords: auth.Passwords
     assets: Mapping[str, Asset]
+    telling_arrival: Collection[str]
 
 
 PANEL = web.AppKey("panel", Panel)

@@ -78,6 +78,11 @@ class EditEvent(Event):
     text: str = ""
     written: MessageEvent | None = None
 
+    @property
+    def as_sent(self) -> MessageEvent:
+        """The message as it reads now; nothing but words where its channel tells no more."""
+        return self.written or MessageEvent(self.chat, self.sender, message_id=self.message_id, text=self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class PressEvent(Event):

@@ -57,13 +57,20 @@ _NO_RATE = 0x3
 class Attachment:
     """Something that can be fetched: by `ref`, the platform's own name or address of it, which anyone may have forged.
 
-    `size` in bytes and `content_type` are what the platform says, where it does.
+    `size` in bytes and `content_type` are what the platform says, where it does; `lasting` is its name that stays the same
+    where `ref` may change.
     """
 
     kind: Kind
     ref: str = field(repr=False)
     size: int | None = None
     content_type: str | None = None
+    lasting: str | None = field(default=None, repr=False)
+
+    @property
+    def file(self) -> str:
+        """By what it is known to be the same file again."""
+        return self.lasting or self.ref
 
     @property
     def too_big(self) -> bool:

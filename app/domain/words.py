@@ -53,6 +53,9 @@ _OPINIONS: Mapping[tuple[int, bool], tuple[str, ...]] = {
         "bad", "very bad", "not good", "it was bad", "별로예요", "별로에요", "별로", "별로였어요", "나빠요", "나쁨", "안 좋아요",
     ),
 }  # fmt: skip
+_THUMBS: Mapping[str, int] = {"👍": 1, "👎": -1}
+# How a sign is drawn, and in which colour of skin, says nothing.
+_DRAWN = "\ufe0e\ufe0f🏻🏼🏽🏾🏿"
 _VIEWS = {said: kind for kind, every in _OPINIONS.items() for said in every}
 _MEANINGS = {said: word for word, every in _SAID.items() for said in every}
 # Fillers of Hangul count as letters, and nobody sees them; keyboards without a blank line write them for one.
@@ -79,6 +82,11 @@ def bare(text: str) -> str:
 def word(text: str) -> Word | None:
     """Return what a message means that is nothing but one of the words; None for every other."""
     return None if text.lstrip().startswith("/") else _MEANINGS.get(bare(text))
+
+
+def thumb(text: str) -> int | None:
+    """Return the vote of what is nothing but a thumb; None for everything else."""
+    return _THUMBS.get(text.strip().rstrip(_DRAWN))
 
 
 def opinion(text: str) -> Opinion | None:

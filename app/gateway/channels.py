@@ -78,6 +78,11 @@ def data_use(channels: Iterable[Installed]) -> Mapping[str, DataUse]:
     return {channel.package.name: channel.package.data_use for channel in channels}
 
 
+def telling_arrival(channels: Iterable[Installed]) -> frozenset[str]:
+    """Return the names of the channels that tell how far a message came."""
+    return frozenset(channel.package.name for channel in channels if channel.package.tells_arrival)
+
+
 def _load(point: EntryPoint) -> AnyPackage:
     try:
         loaded = point.load()

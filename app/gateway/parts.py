@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 from app.config import ChannelSettings, Settings
@@ -15,6 +16,7 @@ from app.services.respond import Responder
 from app.services.stream import Streams
 from app.store import StatementPool, Store, people
 from bots.base import RawUpdate
+from bots.dialogue.pressed import Notes
 from bots.package import ChannelContext, Part
 
 FIRST_NAME = "Mentee"
@@ -30,6 +32,7 @@ class Shared:
     streams: Streams
     intake: Intake
     responder: Responder
+    notes: Notes
     owner: str
 
 
@@ -70,6 +73,7 @@ def _context(shared: Shared, one: Installed, bot_id: UUID, born: datetime) -> Ch
         store=shared.store,
         pool=shared.pool,
         streams=shared.streams,
+        note=partial(shared.notes.of, bot_id),
     )
 
 

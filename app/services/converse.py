@@ -233,10 +233,11 @@ class Converse:
 
 async def _shown(tx: Tx, request: Request, begun: Turn | None) -> tuple[Picture, ...]:
     """Return what came with a message: at hand where it has just come, else kept with the turn that it first began."""
-    holder = request.sibling_of or (begun.id if begun else None)
-    if holder is None or not request.origin.media:
+    first = request.sibling_of or (begun.id if begun else None)
+    media = request.origin.media or bool(begun and begun.origin.media)
+    if request.pictures or first is None or not media:
         return request.pictures
-    return await pictures.of_turn(tx, holder)
+    return await pictures.of_turn(tx, first)
 
 
 def _new(request: Request, plan: Plan, work: Work) -> turns.NewTurn:

@@ -163,11 +163,21 @@ async def behind(tx: Tx, claimed: Claimed, most: int) -> Sequence[tuple[int, byt
     return [(row.id, bytes(row.body or b"")) for row in rows]
 
 
-async def ahead(tx: Tx, claimed: Claimed, most: int) -> Sequence[tuple[str, bytes]]:
-    """Return state and bytes of the updates before one that is handled, in its lane, the newest first."""
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """An update before one that is handled: its state, why it had no effect where that was noted, and its bytes."""
+
+    state: str
+    error: str | None
+    body: bytes
+
+
+async def ahead(tx: Tx, claimed: Claimed, most: int) -> Sequence[Ahead]:
+    """Return the updates before one that is handled, in its lane, the newest first."""
     before = (inbox.c.lane == claimed.lane) & (inbox.c.id < claimed.id)
-    rows = await tx.execute(select(inbox.c.state, inbox.c.body).where(before).order_by(inbox.c.id.desc()).limit(most))
-    return [(row.state, bytes(row.body or b"")) for row in rows]
+    columns = (inbox.c.state, inbox.c.error, inbox.c.body)
+    rows = await tx.execute(select(*columns).where(before).order_by(inbox.c.id.desc()).limit(most))
+    return [Ahead(row.state, row.error, bytes(row.body or b"")) for row in rows]
 
 
 async def body_of(tx: Tx, inbox_id: int) -> bytes | None:

@@ -1,9 +1,12 @@
-"""The pictures of turns: kept with the turn that first brought them; what answers it again looks at the same."""
+"""The pictures of turns: kept with the turn that first brought them; what answers it again looks at the same.
+
+Where the message was given others since, they are kept with the turn that answered it then, and looked at from there on.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import RowMapping, bindparam, delete, insert, select, text
+from sqlalchemy import ColumnElement, RowMapping, ScalarSelect, Uuid, bindparam, delete, insert, select, text
 
 from app.domain.media import Picture
 from app.domain.turn import Turn
@@ -30,12 +33,26 @@ async def add(tx: Tx, turn: Turn, pictures: Sequence[Picture]) -> None:
 
 
 async def of_turn(tx: Tx, turn_id: UUID) -> tuple[Picture, ...]:
-    """Return the pictures that are kept with a turn, in their order."""
+    """Return the pictures that a turn and its siblings look at, in their order; it is the first of these, or has its own."""
     rows = await tx.execute(_OF_TURN, {"turn": turn_id})
     return tuple(Picture(row.content_type, bytes(row.body), row.width, row.height) for row in rows)
 
 
-_OF_TURN = select(turn_pictures).where(turn_pictures.c.turn_id == bindparam("turn")).order_by(turn_pictures.c.number)
+def holder(first: ColumnElement[UUID]) -> ScalarSelect[UUID]:
+    """Return the query of the turn that has the pictures of a message whose first turn is `first`."""
+    one, kept = turns.alias(), turn_pictures.alias()
+    same = (one.c.id == first) | (one.c.sibling_of == first)
+    newest_first = (
+        select(kept.c.turn_id).join(one, one.c.id == kept.c.turn_id).where(same).order_by(one.c.number.desc())
+    )
+    return newest_first.limit(1).correlate(turns).scalar_subquery()
+
+
+_OF_TURN = (
+    select(turn_pictures)
+    .where(turn_pictures.c.turn_id == holder(bindparam("turn", type_=Uuid)))
+    .order_by(turn_pictures.c.number)
+)
 
 
 async def taken_along(tx: Tx, person_id: UUID, most_bytes: int) -> Sequence[RowMapping]:

@@ -164,7 +164,7 @@ def history_of(session_id: ColumnElement[UUID]) -> Select[Any]:
     same = (newer.c.sibling_of == turns.c.id) | (newer.c.sibling_of == turns.c.sibling_of)
     replaced = select(newer.c.id).where(same, newer.c.number > turns.c.number, newer.c.state == "done").exists()
     holder = func.coalesce(turns.c.sibling_of, turns.c.id)
-    kept = select(func.count()).where(turn_pictures.c.turn_id == holder).scalar_subquery()
+    kept = select(func.count()).where(turn_pictures.c.turn_id == pictures.holder(holder)).scalar_subquery()
     # Looked for only where something came along: hardly any turn has pictures.
     count = case((turns.c.flags["media"].as_boolean(), kept), else_=0)
     columns = (turns.c.user_text, turns.c.reply_text, count.label("pictures"), holder.label("holder"))

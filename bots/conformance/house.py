@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from app.config import Settings
-from app.domain.event import AnyEvent, ChatAddress
+from app.domain.event import AnyEvent, ChatAddress, PressEvent
 from app.domain.outgoing import Content
 from app.errors import DeliveryError, StoreUnavailableError
 from app.ports import Channel, InResponse, ReplyMode, SingleCallback
@@ -71,6 +71,7 @@ class House:
             store=store or Store(NOWHERE),
             pool=StatementPool(NOWHERE, size=1),
             streams=Streams(),
+            note=_no_note,
         )
 
     @asynccontextmanager
@@ -122,6 +123,10 @@ class House:
         if new:
             self.stored.append(update)
         return new
+
+
+async def _no_note(_event: PressEvent) -> str:
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

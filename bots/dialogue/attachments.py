@@ -133,5 +133,10 @@ def _sorry(room: Room, event: MessageEvent, attachment: Attachment, error: Attac
 async def tell(tx: Tx, room: Room, taken: Taken, claimed: Claimed) -> None:
     """Say what is to be said before the message is answered; what a try that was cut off said is not said again."""
     for notice in taken.notices:
-        if claimed.attempts == 1 or not await outbox.told_since(tx, room.chat.id, notice, claimed.id):
-            await room.tell(tx, notice)
+        await tell_once(tx, room, notice, claimed)
+
+
+async def tell_once(tx: Tx, room: Room, notice: str, claimed: Claimed) -> None:
+    """Say something about an update, unless a try that was cut off did."""
+    if claimed.attempts == 1 or not await outbox.told_since(tx, room.chat.id, notice, claimed.id):
+        await room.tell(tx, notice)

@@ -6,8 +6,10 @@ from app.domain.consent import Purpose
 from app.domain.event import STOPPING, MessageEvent
 from app.domain.messages import LANGUAGES
 from app.domain.messages import text as say
+from app.domain.outgoing import Content
 from app.services.lanes import Work
-from app.store import Tx, people, sessions, turns
+from app.services.replies import as_shown
+from app.store import Tx, outbox, people, sessions, turns
 from bots.dialogue import consent, message, opinion, personal
 from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
@@ -35,12 +37,24 @@ async def run(parts: Parts, room: Room, event: MessageEvent, work: Work) -> None
 
 async def welcome(tx: Tx, parts: Parts, room: Room) -> None:
     """Say who this is, and how small the model is where that is so."""
+    await room.tell(tx, _welcome(parts, room))
+
+
+async def welcomed(tx: Tx, parts: Parts, room: Room, work: Work) -> bool:
+    """Whether a try of this update that was cut off has said who this is."""
+    if work.claimed.attempts == 1:
+        return False
+    first, *_ = as_shown(room.channel, Content(_welcome(parts, room)))
+    return await outbox.told_since(tx, room.chat.id, first.text, work.claimed.id)
+
+
+def _welcome(parts: Parts, room: Room) -> str:
     can = room.channel.capabilities
     in_words = "welcome_without_buttons" if can.reply_to else "welcome_in_words"
     text = room.say("welcome" if can.buttons else in_words, name=room.identity.name)
     if parts.small_model:
         text += "\n\n" + room.say("model_note")
-    await room.tell(tx, text)
+    return text
 
 
 async def _start(tx: Tx, parts: Parts, room: Room, _event: MessageEvent) -> None:

@@ -15,7 +15,6 @@ from app.domain.event import (
     PressEvent,
     ReactionEvent,
 )
-from app.domain.messages import text as say
 from app.domain.outgoing import Content
 from app.domain.press import overtakes
 from app.domain.turn import Outcome
@@ -28,11 +27,11 @@ from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
 from bots.dialogue import album, attachments, choices, commands, edit, entrance, leaving, message, press, voting
 from bots.dialogue.parts import Parts
+from bots.dialogue.pressed import Notes
 from bots.dialogue.room import Room, SenderForgottenError, enter
 
 log = Log(__name__)
 Lead = Callable[[Tx, Room], Awaitable[message.Then | None]]
-NOTES = {":u": "vote_up", ":d": "vote_down", ":0": "vote_cleared"}
 
 
 class Dialogue:
@@ -42,6 +41,7 @@ class Dialogue:
         """Take the services and the channels by bot."""
         self._parts = parts
         self._channels = channels
+        self._notes = Notes(parts.store, parts.settings.language)
 
     async def handle(self, work: Work) -> None:
         """Handle one update; `work` is ended in the transaction of its last effect."""
@@ -60,7 +60,7 @@ class Dialogue:
         if isinstance(event, PressEvent) and overtakes(event.data):
             # Before any work: a press that is answered late shows an error to the person. One that waits for its turn was
             # answered as it came in.
-            await channel.answer_press(event.press_id, self._note(event))
+            await channel.answer_press(event.press_id, await self._notes.of(work.claimed.bot_id, event))
         if isinstance(event, FailedDeliveryEvent):
             await self._undelivered(event, work)
             return
@@ -91,15 +91,6 @@ class Dialogue:
             self._parts.due.set()  # else nothing is to be sent yet
         if then:
             await then()
-
-    def _note(self, event: PressEvent) -> str:
-        """Return the short word that a press is answered with; only votes have one, their effect is not seen at once.
-
-        In a group none: it may be a vote on somebody else's reply, which counts for nothing.
-        """
-        votes = event.data.startswith("v:") and event.chat.kind == "private"
-        key = NOTES.get(event.data[-2:]) if votes else None
-        return say(event.sender.language or self._parts.settings.language, key) if key else ""
 
     async def _lead(self, tx: Tx, room: Room, *, event: AnyEvent, work: Work) -> message.Then | None:
         """Do in `tx` what a message needs before its reply is read; return the rest, and everything of the others."""

@@ -14,6 +14,7 @@ from app.domain.feedback import Feedback
 from app.domain.person import EXAMPLES, Awaiting
 from app.domain.text import is_blank, storable
 from app.domain.turn import Origin, Turn
+from app.domain.words import thumb
 from app.errors import NotFoundError
 from app.services.feedback import Said
 from app.services.lanes import Work
@@ -31,7 +32,7 @@ Then = Callable[[], Awaitable[None]]
 async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work: Work) -> Then | None:
     """Lead a message to where it belongs, as far as it goes in the transaction that resolved `room`."""
     text = storable(event.text)
-    await _greet(tx, parts, room, event)
+    room = await _greet(tx, parts, room, event, work)
     if event.command:
         return partial(commands.run, parts, room, event, work)
     if await _begun_before(tx, work):
@@ -48,6 +49,8 @@ async def on_message(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work
     asked = room.chat.awaiting is not None and room.chat.awaiting.kind in EXAMPLES
     if room.chat.private and not event.forwarded and (asked or opinion.may_be_vote(event, text)):
         return partial(_taken_or_answered, parts, room, event, text, work)
+    if not room.chat.private and not event.forwarded and (value := thumb(text)) is not None:
+        return partial(opinion.among_others, parts, room, event, value, work)
     return await _correct_or_answer(tx, parts, room, event, text, work)
 
 
@@ -67,11 +70,11 @@ async def as_known(tx: Tx, room: Room, event: MessageEvent, work: Work) -> Messa
 
 async def turned_away(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work: Work) -> bool:
     """Whether a message is not answered, whatever came along: it waited too long, or its person has asked enough. Greets."""
-    await _greet(tx, parts, room, event)
+    await _greet(tx, parts, room, event, work)
     if await _outlived(tx, parts, event, work):
         await work.done(tx, "refused", "outlived")
         return True
-    return await _over_quota(tx, parts, room, work)
+    return await over_quota(tx, parts, room, work)
 
 
 async def _correct_or_answer(
@@ -133,13 +136,18 @@ async def _exemplified(tx: Tx, parts: Parts, room: Room, event: MessageEvent, te
     return await correction.written_example(tx, parts, room, waiting, text)
 
 
-async def _greet(tx: Tx, parts: Parts, room: Room, event: MessageEvent) -> None:
-    """Say who this is and ask for consent, once, at the first word of a person; /privacy asks the same by itself."""
+async def _greet(tx: Tx, parts: Parts, room: Room, event: MessageEvent, work: Work) -> Room:
+    """Say who this is and ask for consent, once, at the first word of a person; /privacy asks the same by itself.
+
+    Return the room, in which it is their first time also for a second try of the message that was greeted.
+    """
     if not room.first_time or not await people.set_asked_consent(tx, room.person_id):
-        return
+        greeted = room.chat.private and await commands.welcomed(tx, parts, room, work)
+        return replace(room, first_time=room.first_time or greeted)
     await commands.welcome(tx, parts, room)
     if (event.command or "").lower() != "privacy":
         await room.tell(tx, consent.notice(parts, room))
+    return room
 
 
 def _refusal(parts: Parts, room: Room, event: MessageEvent, text: str) -> str | None:
@@ -214,7 +222,7 @@ async def _begin(
     work: Work,
     first: Turn | None = None,
 ) -> Begun | None:
-    if not await _begun_before(tx, work) and await _over_quota(tx, parts, room, work):
+    if not await _begun_before(tx, work) and await over_quota(tx, parts, room, work):
         return None
     origin = _origin(room, event)
     sibling_of = (first.sibling_of or first.id) if first else None
@@ -238,7 +246,7 @@ async def _begin(
     return await parts.converse.begin(tx, request, work)
 
 
-async def _over_quota(tx: Tx, parts: Parts, room: Room, work: Work) -> bool:
+async def over_quota(tx: Tx, parts: Parts, room: Room, work: Work) -> bool:
     """Say when there is room again where a person has asked for as much as they may; once, not at every message."""
     limits = parts.settings
     used_up = quota.over(

@@ -1,27 +1,22 @@
 """Votes in words: a thumb, or words that are the whole message (`app/domain/words.py`), about the last reply or the one replied to.
 
-A thumb counts anywhere. Words that can hardly mean anything else count where a channel has no menu; words that may as well
+A thumb counts anywhere, in a group as a reaction does. Words that can hardly mean anything else count where a channel has no menu; words that may as well
 answer what the model said ("good") count only while the bot's own question how that reply was waits for them.
 """
 
 from app.domain.event import MessageEvent
 from app.domain.turn import Turn
-from app.domain.words import opinion
+from app.domain.words import opinion, thumb
+from app.services.lanes import Work
 from app.store import Tx, asks, turns
 from bots.dialogue import voting
-from bots.dialogue.room import Room
-
-THUMBS = {"👍": 1, "👎": -1}
+from bots.dialogue.parts import Parts
+from bots.dialogue.room import Room, held
 
 
 def may_be_vote(event: MessageEvent, text: str) -> bool:
     """Whether a message may be a vote by what it says."""
     return thumb(text) is not None or (not event.media and opinion(text) is not None)
-
-
-def thumb(text: str) -> int | None:
-    """Return the vote of a message that is nothing but a thumb."""
-    return THUMBS.get(text.strip().rstrip("\ufe0f🏻🏼🏽🏾🏿"))
 
 
 async def voted(tx: Tx, room: Room, event: MessageEvent, text: str) -> bool:
@@ -40,6 +35,22 @@ async def voted(tx: Tx, room: Room, event: MessageEvent, text: str) -> bool:
         return False
     await voting.vote(tx, room, turn, said.value, "words")
     return True
+
+
+async def among_others(parts: Parts, room: Room, event: MessageEvent, value: int, work: Work) -> None:
+    """Take a thumb in a group as a reaction is taken there: it counts on a reply to who sent it, and else is their own talk.
+
+    Who names the bot instead of replying is told where there is nothing to rate.
+    """
+    async with parts.store.begin() as tx:
+        await held(tx, room)
+        turn = await rated_turn(tx, room, event)
+        if turn and voting.votable(room, turn):
+            await voting.vote(tx, room, turn, value, "words")
+        elif not event.reply_to:
+            await room.tell(tx, room.say("vote_without_reply"))
+        await work.done(tx)
+    parts.due.set()
 
 
 async def rate(tx: Tx, room: Room, event: MessageEvent, value: int) -> None:

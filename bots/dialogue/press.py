@@ -20,11 +20,10 @@ from app.store import Tx, feedback, memory, outbox, people, siblings, turns
 from app.telemetry import Log
 from bots.dialogue import consent, correction, leaving, message, personal, voting
 from bots.dialogue.parts import Parts
+from bots.dialogue.pressed import IN_GROUPS
 from bots.dialogue.room import Room, held
 
 log = Log(__name__)
-# What may be pressed where others read along; the rest is one person's own affair.
-IN_GROUPS = frozenset({"v", "t", "x"})
 # What takes long and is asked once: its buttons go before the work begins.
 SETTLED_AT_ONCE = frozenset({"a", "r", "n", "f"})
 # Scopes of forgetting that take the chat's own rows.
@@ -52,7 +51,7 @@ async def on_press(parts: Parts, room: Room, event: PressEvent, work: Work) -> N
             await work.done(tx)
         reach("press:stored")
     except (NotFoundError, InvalidInputError) as error:
-        # Forged, foreign, or of a row that is gone: the person sees nothing of it, the log does.
+        # Forged, foreign, or of a row that is gone: that was said in answer to the press, where its channel can show it.
         log.warning("press:data:refused", kind=type(error).__name__, inbox=work.claimed.id)
         async with parts.store.begin() as tx:
             await work.done(tx, "refused", type(error).__name__)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from app.domain.turn import Turn
+from app.domain.words import thumb
 from app.services import asking
 from app.services.feedback import vote as store_vote
 from app.services.replies import vote_buttons
@@ -10,8 +11,6 @@ from app.store import Tx, outbox, people, votes
 from app.telemetry import VOTES
 from bots.dialogue import correction
 from bots.dialogue.room import Room
-
-UP, DOWN = "👍", "👎"
 
 
 async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
@@ -62,5 +61,5 @@ async def redraw(tx: Tx, room: Room, turn: Turn, value: int) -> None:
 
 def of_reaction(emoji: frozenset[str]) -> int:
     """Return the vote that a set of emoji means; both thumbs or neither are no vote."""
-    bare = {e.rstrip("\ufe0f🏻🏼🏽🏾🏿") for e in emoji}
-    return int(UP in bare) - int(DOWN in bare)
+    votes_in = {thumb(one) for one in emoji}
+    return int(1 in votes_in) - int(-1 in votes_in)

@@ -24,6 +24,7 @@ from bots.telegram.wire import (
 
 _LATEST = 1 << 37  # seconds; far beyond any date of theirs, and still one that Python knows
 _COMMAND = re.compile(r"\s*/(?P<name>[A-Za-z0-9_]{1,32})(?:@(?P<bot>[A-Za-z0-9_]+))?(?=\s|$)")
+_MENTIONS = frozenset({"mention", "text_mention"})
 # In this order: an animation is also a document, a venue also a location.
 _MEDIA = (
     "animation", "audio", "voice", "video_note", "video", "live_photo", "photo", "sticker", "document", "paid_media",
@@ -53,8 +54,8 @@ class Command:
     argument: str
 
     def for_other(self, me: Me) -> bool:
-        """Whether it is meant for another bot."""
-        return self.bot is not None and self.bot.lower() != me.username.lower()
+        """Whether it is meant for another bot; nothing is while our own name is not known yet."""
+        return self.bot is not None and bool(me.username) and self.bot.lower() != me.username.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,11 @@ def command_in(words: str) -> Command | None:
     """Return the command that `words` begins with."""
     found = _COMMAND.match(words)
     return Command(found["name"].lower(), found["bot"], words[found.end() :].strip()) if found else None
+
+
+def command_of(message: Json, me: Me) -> Command | None:
+    """Return the command that a message is, the bot's name before it left aside; what is passed on is none."""
+    return None if is_forwarded(message) else command_in(without_address(message, me))
 
 
 def reply_in(message: Json, me: Me) -> Reply | None:
@@ -108,17 +114,17 @@ def without_address(message: Json, me: Me) -> str:
 def _mentions(message: Json, me: Me) -> Iterator[tuple[int, int]]:
     """Yield where the bot is named, in code points."""
     name = "entities" if "text" in message else "caption_entities"
+    naming = [one for one in objects_at(message, name) if str_at(one, "type") in _MENTIONS]
+    if not naming:
+        return
     words = words_of(message)
     at = unit_offsets(words)
-    for entity in objects_at(message, name):
-        kind = str_at(entity, "type")
-        if kind not in {"mention", "text_mention"}:
-            continue
+    for entity in naming:
         first = int_at(entity, "offset")
         start, end = (min(bisect_left(at, n), len(words)) for n in (first, first + int_at(entity, "length")))
         user = maybe_object(entity, "user")
         named = words[start:end].lower() == f"@{me.username.lower()}"
-        if named if kind == "mention" else user is not None and maybe_int(user, "id") == me.id:
+        if named if entity["type"] == "mention" else user is not None and maybe_int(user, "id") == me.id:
             yield start, end
 
 
@@ -152,7 +158,13 @@ def _fetchable(message: Json, kind: str | None) -> tuple[Attachment, ...]:
 
 
 def _attachment(file: Json, kind: Kind) -> Attachment:
-    return Attachment(kind, str_at(file, "file_id"), maybe_int(file, "file_size"), maybe_str(file, "mime_type"))
+    return Attachment(
+        kind,
+        str_at(file, "file_id"),
+        maybe_int(file, "file_size"),
+        maybe_str(file, "mime_type"),
+        maybe_str(file, "file_unique_id"),
+    )
 
 
 def is_service(message: Json) -> bool:

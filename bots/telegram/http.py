@@ -14,8 +14,8 @@ from telegram.error import NetworkError, TimedOut
 from telegram.request import BaseRequest, RequestData
 from yarl import URL
 
-UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-"""Causes of an error that show that the request never left: there was no connection, or none was free in time."""
+UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectionResetError)
+"""Causes of an error that show that the request never left: there was no connection, none was free in time, or it was closed."""
 _CONNECT_S = 5.0
 _READ_S = 20.0
 _WRITE_S = 20.0
@@ -75,7 +75,7 @@ class AiohttpRequest(BaseRequest):
         read, write = _given(read_timeout, _READ_S), _given(write_timeout, _WRITE_S)
         free = connect + _given(pool_timeout, _POOL_S)
         limits = aiohttp.ClientTimeout(total=free + write + read, connect=free, sock_connect=connect, sock_read=read)
-        origin = URL(url).origin()
+        origin, files = URL(url).origin(), bool(request_data and request_data.contains_files)
         proxy, told = _proxy(origin)
         try:
             async with session.request(
@@ -93,6 +93,9 @@ class AiohttpRequest(BaseRequest):
         except TimeoutError as error:
             raise TimedOut from error
         except aiohttp.ClientError as error:
+            if isinstance(error.__cause__, aiohttp.ClientConnectionResetError) and not files:
+                # Without files it is written at once, and that met a connection that the other side had closed already.
+                raise NetworkError(type(error).__name__) from error.__cause__
             # The words of the error are left out: they can hold the address, and the address the token.
             raise NetworkError(type(error).__name__) from error
 

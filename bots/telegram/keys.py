@@ -13,22 +13,31 @@ from app.domain.event import STOPPING
 from app.domain.press import overtakes
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
-from bots.telegram.content import command_in, is_forwarded, words_of
-from bots.telegram.people import thread_of
+from bots.telegram.content import attachments_in, command_of, words_of
+from bots.telegram.people import Me, thread_of
 from bots.telegram.wire import Json, int_at, maybe_int, maybe_object, maybe_str, object_at, read_object, str_at
 
 QUARANTINE_LANE = "quarantine"
+KEPT_BYTES = 4096
 _MESSAGES = ("message", "edited_message")
 
 
-def raw_update(body: bytes, bot_id: int) -> RawUpdate:
-    """Return the update in `body`, received by the bot `bot_id`, ready to be stored."""
+def raw_update(body: bytes, me: Me) -> RawUpdate:
+    """Return the update in `body`, received by the bot `me`, ready to be stored.
+
+    Its name may be `""` as long as it is not known: a command behind it keeps its place in the chat then.
+    """
     try:
         update = read_object(body)
-        keys = tuple(f"telegram:{bot_id}:{key}" for key in keys_of(update))
-        return RawUpdate(body, keys, lane_of(update))
+        keys = tuple(f"telegram:{me.id}:{key}" for key in keys_of(update))
+        return RawUpdate(body, keys, lane_of(update, me))
     except InvalidInputError:
-        return RawUpdate(body, (f"telegram:{bot_id}:body:{hashlib.sha256(body).hexdigest()}",), QUARANTINE_LANE)
+        return RawUpdate(body, (f"telegram:{me.id}:body:{hashlib.sha256(body).hexdigest()}",), QUARANTINE_LANE)
+
+
+def too_long(head: bytes, digest: str, me: Me) -> RawUpdate:
+    """Return what is kept of an update that is longer than any: how it begins, which nobody can read as an update."""
+    return RawUpdate(head[:KEPT_BYTES], (f"telegram:{me.id}:body:{digest}",), QUARANTINE_LANE)
 
 
 def keys_of(update: Json) -> Iterator[str]:
@@ -48,8 +57,8 @@ def keys_of(update: Json) -> Iterator[str]:
         yield f"press:{str_at(query, 'id')}"
 
 
-def lane_of(update: Json) -> str:
-    """Return the lane of an update.
+def lane_of(update: Json, me: Me) -> str:
+    """Return the lane of an update for the bot `me`.
 
     Raises:
         InvalidInputError: the chat it came from cannot be read.
@@ -58,7 +67,7 @@ def lane_of(update: Json) -> str:
         message = maybe_object(update, name)
         if message is not None:
             lane = f"{_chat(message)}:{thread_of(message)}"
-            return f"stop:{lane}" if name == "message" and _is_stop(message) else lane
+            return f"stop:{lane}" if name == "message" and _is_stop(message, me) else lane
     reaction = maybe_object(update, "message_reaction")
     if reaction is not None:
         return f"votes:{_chat(reaction)}"
@@ -78,31 +87,33 @@ def _press_lane(query: Json) -> str:
     return f"{_chat(message)}:{thread_of(message)}"
 
 
-def waiting_press(body: bytes) -> str | None:
-    """Return the id of a button press that waits for its turn in the chat; None for anything else, readable or not."""
+def is_waiting_press(body: bytes) -> bool:
+    """Whether an update is a button press that waits for its turn in the chat; what cannot be read is none."""
     try:
         query = maybe_object(read_object(body), "callback_query")
-        waits = query is not None and not overtakes(maybe_str(query, "data") or "")
-        return str_at(query, "id") if query is not None and waits else None
+        return query is not None and not overtakes(maybe_str(query, "data") or "")
     except InvalidInputError:
-        return None
+        return False
 
 
 def _message_key(message: Json) -> str:
     edited = maybe_int(message, "edit_date")
     key = f"message:{_chat(message)}:{int_at(message, 'message_id')}:{edited or 0}"
-    # Two edits within one second differ in nothing but their words.
-    return f"{key}:{hashlib.sha256(words_of(message).encode()).hexdigest()[:16]}" if edited else key
+    if not edited:
+        return key
+    # Two edits within one second differ in nothing but what they say, and what came along.
+    says = "\0".join([words_of(message), *(one.file for one in attachments_in(message))])
+    return f"{key}:{hashlib.sha256(says.encode()).hexdigest()[:16]}"
 
 
 def _chat(parent: Json) -> int:
     return int_at(object_at(parent, "chat"), "id")
 
 
-def _is_stop(message: Json) -> bool:
-    # What is passed on is a message like any other: overtaking, it would be answered beside the one before it.
-    command = None if is_forwarded(message) else command_in(words_of(message))
-    return command is not None and command.name in STOPPING
+def _is_stop(message: Json, me: Me) -> bool:
+    # What is no command in the dialogue is a message like any other: overtaking, it would be answered beside the one before.
+    command = command_of(message, me)
+    return command is not None and command.name in STOPPING and not command.for_other(me)
 
 
 def _moment(update: Json) -> int:

@@ -74,9 +74,7 @@ def _message(message: Json, me: Me) -> Sequence[AnyEvent]:
 
 def _written(message: Json, me: Me, chat: ChatAddress, number: str) -> AnyEvent:
     sender = sender_of(object_at(message, "from"))
-    forwarded = content.is_forwarded(message)
-    text = content.without_address(message, me)
-    command = None if forwarded else content.command_in(text)
+    command = content.command_of(message, me)
     if command and command.for_other(me):
         return IgnoredEvent(chat, sender, "command_for_other_bot")
     reply = content.reply_in(message, me)
@@ -85,10 +83,10 @@ def _written(message: Json, me: Me, chat: ChatAddress, number: str) -> AnyEvent:
         chat,
         sender,
         message_id=number,
-        text=text,
+        text=content.without_address(message, me),
         reply_to=reply.message_id if reply else None,
         quote=reply.quote if reply else None,
-        forwarded=forwarded,
+        forwarded=content.is_forwarded(message),
         addressed=chat.kind == "private" or bool(command) or named,
         named=chat.kind == "private" or named,
         media=content.media_in(message),
@@ -126,14 +124,15 @@ def _migration(message: Json, chat: ChatAddress) -> MembershipEvent | None:
 def _edited(message: Json, me: Me) -> Sequence[AnyEvent]:
     content.check_date(message)
     chat = place_of(message)
-    reason = _unanswered(message, chat) or (None if content.words_of(message) else "edit_without_text")
+    says = content.words_of(message) or content.attachments_in(message)
+    reason = _unanswered(message, chat) or (None if says else "edit_without_content")  # a place that moves, say
     if reason:
         return [IgnoredEvent(chat, NOBODY, reason)]
     number = str(int_at(message, "message_id"))
     written = _written(message, me, chat, number)
-    text = content.without_address(message, me)
-    sender = sender_of(object_at(message, "from"))
-    return [EditEvent(chat, sender, number, text, written if isinstance(written, MessageEvent) else None)]
+    if not isinstance(written, MessageEvent):
+        return [written]
+    return [EditEvent(chat, written.sender, number, written.text, written)]
 
 
 def _pressed(query: Json, _me: Me) -> Sequence[AnyEvent]:

@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 
 from aiohttp import web
 
+from app.domain.event import PressEvent
 from app.domain.messages import LANGUAGES
 from app.domain.messages import text as say
-from app.errors import DeliveryError, StoreUnavailableError
+from app.errors import ChannelAwayError, DeliveryError, InvalidInputError, StoreUnavailableError
 from app.ports import PartHealth
 from app.store.leases import PollingLease
 from app.telemetry import Log
 from bots.base import RawUpdate
 from bots.package import ChannelContext, Handler
 from bots.telegram.faults import TokenRefusedError
-from bots.telegram.keys import waiting_press
+from bots.telegram.keys import is_waiting_press
+from bots.telegram.people import Me
 from bots.telegram.receive import TelegramPoller
 from bots.telegram.send import TelegramChannel, build_bot
 from bots.telegram.settings import TelegramSettings
@@ -38,6 +40,7 @@ class TelegramPart:
         self._settings = context.settings
         self._public_url = context.house.public_url or ""
         self._door = context.accept
+        self._note = context.note
         self._answering: set[asyncio.Task[None]] = set()
         self._lease = PollingLease(context.store, context.bot_id, context.owner)
         self._bot = build_bot(self._settings.token, self._settings.telegram_base_url)
@@ -50,10 +53,22 @@ class TelegramPart:
         """Store what came in; then answer the presses whose work waits for its turn: a query grows too old meanwhile."""
         await self._door(updates)
         for update in updates:
-            if press := waiting_press(update.body):
-                task = asyncio.create_task(self.channel.answer_press(press, ""))
+            if is_waiting_press(update.body):
+                task = asyncio.create_task(self._answer(update.body))
                 self._answering.add(task)
                 task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, body: bytes) -> None:
+        try:
+            pressed = [event for event in self.channel.parse(body) if isinstance(event, PressEvent)]
+        except (ChannelAwayError, InvalidInputError):
+            return
+        for event in pressed:
+            await self.channel.answer_press(event.press_id, await self._note(event))
+
+    def _me(self) -> Me:
+        """Return who the bot is; its name is `""` until it is connected, and posts may come before that."""
+        return self.channel.me if self._connected else Me(int(self._settings.number), "")
 
     @property
     def routes(self) -> Mapping[str, Handler | web.Application]:
@@ -61,7 +76,7 @@ class TelegramPart:
         secret = self._settings.telegram_webhook_secret
         if self._settings.telegram_mode != "webhook" or secret is None:
             return {}
-        return {PATH: webhook_handler(secret.get_secret_value(), self._accept, int(self._settings.number))}
+        return {PATH: webhook_handler(secret.get_secret_value(), self._accept, self._me)}
 
     async def start(self) -> None:
         """Do nothing: `run` connects, again until it can."""

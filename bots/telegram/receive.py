@@ -20,6 +20,7 @@ from app.telemetry import Log
 from bots.base import Accept
 from bots.telegram.faults import TokenRefusedError, wait_of
 from bots.telegram.keys import raw_update
+from bots.telegram.people import Me
 
 log = Log(__name__)
 # Reactions must be asked for by name: https://core.telegram.org/bots/api#getupdates
@@ -77,7 +78,8 @@ class TelegramPoller:
             self._offset = None
             return 0
         bodies = [json.dumps(update).encode() for update in updates]
-        await self._accept([raw_update(body, self._bot.id) for body in bodies])
+        me = Me(self._bot.id, self._bot.username)
+        await self._accept([raw_update(body, me) for body in bodies])
         self._offset = self._next_offset(updates)
         return len(updates)
 

@@ -1,12 +1,14 @@
 """Telegram's posts to our own webhook: checked, stored as they are, acknowledged.
 
-    wrong secret 401 · longer than 256 KiB 413 · store away 503 (Telegram repeats) · everything authentic 200
+    wrong secret 401 · store away 503 (Telegram repeats) · everything authentic 200; of what is longer than 512 KiB the beginning
+    is kept, to be set aside: refused, it would come again for a day and hold up what is behind it
 
 python-telegram-bot's receiver is not used: it compares the secret in variable time, answers 200 before anything is stored,
 and refuses what it cannot parse, which Telegram would then repeat for a day.
 """
 
 import hmac
+from collections.abc import Callable
 
 from aiohttp import web
 from telegram import Bot
@@ -16,30 +18,32 @@ from app.errors import StoreUnavailableError
 from app.telemetry import Log
 from bots.base import Accept
 from bots.package import Handler
-from bots.posted import body_of
+from bots.posted import posted
 from bots.telegram.faults import meaning
-from bots.telegram.keys import raw_update
+from bots.telegram.keys import raw_update, too_long
+from bots.telegram.people import Me
 from bots.telegram.receive import ALLOWED_UPDATES
 
 log = Log(__name__)
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name
-MAX_BODY = 256 * 1024
+MAX_BODY = 512 * 1024
 _MAX_CONNECTIONS = 40
 
 
-def webhook_handler(secret: str, accept: Accept, bot_id: int) -> Handler:
-    """Return the handler for Telegram's posts to the bot `bot_id`, set up with `secret`."""
+def webhook_handler(secret: str, accept: Accept, me: Callable[[], Me]) -> Handler:
+    """Return the handler for Telegram's posts to a bot, set up with `secret`; `me` tells who it is, as far as is known."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         given = request.headers.get(SECRET_HEADER, "")
         if not hmac.compare_digest(given.encode(errors="replace"), secret.encode()):
             log.warning("telegram:webhook:unauthentic")
             return web.Response(status=401)
-        body = await body_of(request, MAX_BODY)
-        if body is None:
-            return web.Response(status=413)
+        came = await posted(request, MAX_BODY)
+        if not came.is_whole:
+            log.warning("telegram:webhook:too_long", bytes=came.length)
+        update = raw_update(came.head, me()) if came.is_whole else too_long(came.head, came.digest, me())
         try:
-            await accept([raw_update(body, bot_id)])
+            await accept([update])
         except StoreUnavailableError:
             log.warning("telegram:webhook:store_away")
             return web.Response(status=503, headers={"Retry-After": "5"})

@@ -14,6 +14,7 @@ from markdown_it.renderer import RendererProtocol
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from bots.lone_signs import keep_lone_signs
 from bots.markdown import ChatInline, only_signs
 from bots.tables import limit_tables
 
@@ -36,6 +37,7 @@ def _markdown() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     parser.disable("reference")  # a definition shows nothing, and "[Answer]: Paris" is one
     limit_tables(parser)
+    keep_lone_signs(parser)
     parser.add_render_rule("image", _picture)
     return parser
 

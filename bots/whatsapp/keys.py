@@ -14,9 +14,8 @@ from app.domain.event import STOPPING
 from app.domain.press import overtakes
 from app.domain.words import STOPS, Word, word
 from app.errors import InvalidInputError
-from bots.base import RawUpdate
+from bots.base import RawUpdate, command_in
 from bots.whatsapp.form import Form, address, field, maybe, read_form
-from bots.whatsapp.parse import command_in
 
 QUARANTINE_LANE = "quarantine"
 # These must not wait for the reply that they are to stop, nor for whoever is asked for a human.
@@ -66,7 +65,7 @@ def _lane(form: Form) -> str:
     if payload and overtakes(payload):
         return f"votes:{who}"
     body = maybe(form, "Body") or ""
-    stops = command_in(body) in STOPPING or word(body) in _OVERTAKE
+    stops = command_in(body)[0] in STOPPING or word(body) in _OVERTAKE
     return f"stop:{who}" if stops and _by_itself(form) else who
 
 

@@ -61,4 +61,5 @@ PACKAGE = ChannelPackage(
     # Meta lets business data train nothing but a model for that business's own use; what people write on WhatsApp therefore
     # trains their own adapter and nothing else, whatever they allow.
     data_use=NEVER_SHARED,
+    tells_arrival=True,
 )

@@ -4,19 +4,18 @@ Emoji reactions, edits and deletions do not come through Twilio; a thumb sent as
 rule. A button is known by its payload, never by MessageType or by its label, which is in the person's language.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from app.domain.event import AnyEvent, ChatAddress, FailedDeliveryEvent, MessageEvent, PressEvent, Sender
 from app.domain.media import Attachment, Kind
 from app.domain.text import storable
+from bots.base import command_in
 from bots.whatsapp import form as read
 from bots.whatsapp.faults import is_gone, is_too_late
 from bots.whatsapp.form import Form, field, maybe
 
 NOBODY = Sender(None)
-_COMMAND = re.compile(r"/(?P<name>[A-Za-z0-9_]{1,32})(?=\s|$)")
 _KINDS: Mapping[str, Kind] = {"image": "picture", "audio": "voice"}
 MAX_MEDIA = 10
 _TEXT = frozenset({"text", "button", "interactive"})
@@ -42,7 +41,7 @@ def _incoming(form: Form) -> AnyEvent:
         return PressEvent(chat, sender, press_id=number, message_id=reply, data=payload)
     text = storable(form.get("Body", ""))
     forwarded = _flag(form, "Forwarded") or _flag(form, "FrequentlyForwarded")
-    command = None if forwarded else _COMMAND.match(text.strip())
+    command, argument = (None, "") if forwarded else command_in(text)
     return MessageEvent(
         chat,
         sender,
@@ -52,16 +51,10 @@ def _incoming(form: Form) -> AnyEvent:
         forwarded=forwarded,
         media=_media(form),
         attachments=_attachments(form),
-        command=command["name"].lower() if command else None,
-        argument=text.strip()[command.end() :].strip() if command else "",
+        command=command,
+        argument=argument,
         sent_at=_sent_at(form),
     )
-
-
-def command_in(body: str) -> str | None:
-    """Return the command that a message begins with."""
-    found = _COMMAND.match(body.strip())
-    return found["name"].lower() if found else None
 
 
 def _sender(form: Form) -> Sender:

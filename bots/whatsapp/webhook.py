@@ -1,6 +1,6 @@
 """Twilio's posts to our own webhooks: verified, stored as they are, acknowledged.
 
-    not signed by Twilio, for another account or sender 403 · longer than 64 KiB 413
+    not signed by Twilio, for another account or sender 403 · longer than 512 KiB 413
     store away 503 (Twilio goes to its fallback) · everything authentic 200, a message with an empty answer
 
 The signature covers the address that Twilio was given, so it is checked over PUBLIC_URL and never over what a proxy passes on.
@@ -23,7 +23,8 @@ from bots.whatsapp.keys import Arrived, raw_message, raw_status
 log = Log(__name__)
 SIGNATURE_HEADER = "X-Twilio-Signature"
 IDEMPOTENCY_HEADER = "I-Twilio-Idempotency-Token"
-MAX_BODY = 64 * 1024
+# A form with ten addresses of media, each as long as Twilio makes them, takes a small part of it.
+MAX_BODY = 512 * 1024
 _NOTHING_TO_SAY = '<?xml version="1.0" encoding="UTF-8"?><Response/>'
 Note = Callable[[Arrived], Awaitable[None]]
 """Keeps how far a message came. Raises `StoreUnavailableError`."""

@@ -82,7 +82,7 @@ EDITS = {
     "Korean": ({"text": "새 글"}, EditEvent),
     "emoji": ({"text": "👨‍👩‍👧‍👦"}, EditEvent),
     "a live location": ({"location": {"latitude": 1.0, "longitude": 2.0}}, IgnoredEvent),
-    "a picture without words": (PHOTO, IgnoredEvent),
+    "a picture without words": (PHOTO, EditEvent),
     "nothing at all": ({}, IgnoredEvent),
 }
 

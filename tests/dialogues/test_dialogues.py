@@ -18,6 +18,7 @@ ELSEWHERE = {
     "base_changed": "needs another base: tests/integration/test_release.py",
     "busy_failed": "needs a fault of our own: tests/integration/test_given_up.py",
     "press_failed": "the same",
+    "button_gone": "needs a button whose row is gone: tests/integration/test_telegram_presses.py",
     "model_not_ready": "needs a model server that starts: tests/integration/test_slow_model.py",
     "default_system_prompt": "is said to the model alone",
     "reply_later": "needs a channel that only answers: tests/integration/test_answering_channel.py",

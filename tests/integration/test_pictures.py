@@ -4,12 +4,14 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
 from tests.fakes.telegram.people import User
+from tests.support.lessons import base_folder
 from tests.support.media import PICTURE, picture
 from tests.support.road import Road, road
 from tests.support.whatsapp import settled
@@ -26,10 +28,13 @@ async def model() -> AsyncIterator[ModelServer]:
 
 
 @pytest.fixture
-async def telegram(database_url: str, model: ModelServer, telegram_server: TelegramServer) -> AsyncIterator[Road]:
-    """A gateway of that model that polls the Bot API."""
+async def telegram(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer, tmp_path: Path
+) -> AsyncIterator[Road]:
+    """A gateway of that model that polls the Bot API, and knows which base it serves, so that replies may train."""
     named = {"telegram_bot_token": telegram_server.token, "telegram_base_url": telegram_server.base_url}
-    async with road(database_url, model.url, model=SEES, **named) as gateway:
+    known = base_folder(tmp_path / "base")
+    async with road(database_url, model.url, model=SEES, model_dir=known, **named) as gateway:
         yield gateway
 
 
@@ -49,6 +54,17 @@ async def read(server: TelegramServer, user: User, words: str, timeout_s: float 
     return next(m.text for m in reversed(user.chat.from_bot) if words in m.text)
 
 
+async def allow_training(telegram: Road, server: TelegramServer, user: User) -> None:
+    """Let somebody allow everything; words of theirs may train from here on."""
+    user.say("/learn on")
+    await read(server, user, "On: I may learn")
+    user.say("only words")
+    await read(server, user, "You said: only words")
+    await settled(telegram)
+    (turn,) = await telegram.rows("select learnable from turns order by number desc limit 1")
+    assert turn["learnable"]
+
+
 def seen(model: ModelServer, call: int = -1) -> list[bytes]:
     """Return what the model was shown."""
     return model.calls[call].pictures
@@ -62,6 +78,7 @@ async def kept(telegram: Road) -> list[bytes]:
 async def test_a_picture_reaches_the_model_with_its_words_and_nothing_beside_its_pixels(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
 ) -> None:
+    await allow_training(telegram, telegram_server, ann)
     ann.send_photo("what is this?")
     reply = await read(telegram_server, ann, "You said: what is this?")
     (shown,) = seen(model)
@@ -196,6 +213,7 @@ async def test_one_that_stays_away_ends_in_an_honest_sentence(
 async def test_one_can_go_on_talking_about_a_picture(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
 ) -> None:
+    await allow_training(telegram, telegram_server, ann)
     ann.send_photo("what is this?")
     await read(telegram_server, ann, "You said: what is this?")
     await settled(telegram)
@@ -376,12 +394,13 @@ async def test_a_document_of_everything_stays_small_enough_to_be_sent(
 async def test_in_a_group_only_what_is_said_to_the_bot_is_fetched(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
 ) -> None:
+    await allow_training(telegram, telegram_server, ann)
     kitchen = telegram_server.group("Kitchen", ann, telegram_server.user("Ben"))
     kitchen.chat.bot_status = "administrator"  # it is told everything
     ann.send_photo("look everybody", kitchen.chat)
     ann.send_photo(f"@{telegram_server.world.bot['username']} and you?", kitchen.chat)
     await telegram_server.wait_for(lambda: any("and you? [picture" in m.text for m in kitchen.chat.from_bot), 20)
-    await settled(telegram, beyond=2)
+    await settled(telegram, beyond=5)
     assert len(telegram_server.downloads) == 1
     (turn,) = await telegram.rows("select flags, learnable from turns order by number desc limit 1")
     assert (turn["flags"]["group"], turn["flags"]["media"], turn["learnable"]) == (True, True, False)

@@ -1,5 +1,6 @@
 """Every command by Telegram, as a person types it, with its buttons pressed; and a reply as it is seen growing."""
 
+import asyncio
 import json
 import re
 
@@ -264,3 +265,18 @@ async def test_who_wants_a_human_has_a_silent_bot_until_they_say_so(
     await told(telegram_server, ann, "It's me again")
     ann.say("and now?")
     await told(telegram_server, ann, "You said: and now?")
+
+
+async def test_stop_behind_the_bots_name_overtakes_the_reply_in_a_group(
+    telegram: Road, telegram_server: TelegramServer, model: ModelServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    group, name = telegram_server.group("Kitchen", ann), telegram_server.world.bot["username"]
+    model.next(faults.Slow(per_token_s=0.2))
+    ann.say(f"@{name} " + "one word after another " * 40, group.chat)
+    await telegram_server.wait_for(lambda: any("one word" in m.text for m in group.chat.from_bot), 20)
+    ann.say(f"@{name} /stop", group.chat)
+    async with asyncio.timeout(10):  # the whole reply takes half a minute
+        while not await telegram.rows("select 1 from turns where state = 'stopped'"):
+            await asyncio.sleep(0.05)
+    assert len(model.calls) == 1

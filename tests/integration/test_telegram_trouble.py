@@ -1,12 +1,16 @@
 """Telegram that does not take us as we are: what is wrong is said where an operator looks, and what failed once comes later."""
 
 import asyncio
+import io
+import json
 
 import aiohttp
 import pytest
 
 from bots.telegram import part
+from bots.telegram.keys import KEPT_BYTES
 from bots.telegram.part import MENU
+from bots.telegram.webhook import MAX_BODY, SECRET_HEADER
 from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
 from tests.support.road import Item, Road, road
@@ -105,3 +109,32 @@ async def test_a_gateway_that_stops_while_it_connects_leaves_no_connection(
             while not bot._requests_initialized:
                 await asyncio.sleep(0.01)
     assert not bot._requests_initialized
+
+
+async def test_a_post_longer_than_any_update_is_set_aside_and_the_next_one_is_answered(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    secret = "a-secret-for-the-webhook"
+    telegram_server.fail_next("setWebhook", 500, times=1000)  # nobody posts by itself
+    ann = telegram_server.user("Ann")
+    async with (
+        road(
+            database_url,
+            model.url,
+            telegram_bot_token=telegram_server.token,
+            telegram_base_url=telegram_server.base_url,
+            telegram_mode="webhook",
+            telegram_webhook_secret=secret,
+            public_url="https://bot.example.org",
+        ) as gateway,
+        aiohttp.ClientSession(headers={SECRET_HEADER: secret}) as session,
+    ):
+        update = {"update_id": 900, "message": ann.say("hello").to_json()}
+        long = json.dumps({**update, "update_id": 899, "padding": "x" * MAX_BODY}).encode()
+        for body in (long, long, json.dumps(update).encode()):
+            async with session.post(f"{gateway.url}/webhooks/telegram", data=io.BytesIO(body)) as answer:
+                assert answer.status == 200
+        await telegram_server.wait_for(lambda: any("You said: hello" in m.text for m in ann.chat.from_bot), 20)
+        rows = await gateway.rows("select state, length(body) as kept from inbox order by id")
+    assert [(row["state"], row["kept"] <= KEPT_BYTES) for row in rows] == [("quarantined", True), ("done", True)]
+    assert sum("You said: hello" in m.text for m in ann.chat.from_bot) == 1

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from bots.whatsapp import faults
+from bots.whatsapp.webhook import MAX_BODY
 from tests.fakes.model import ModelServer
 from tests.fakes.model import replies as scripts
 from tests.fakes.twilio import Sent, TwilioServer, signature
@@ -117,9 +118,15 @@ async def test_what_twilio_did_not_sign_is_refused_and_not_stored(whatsapp: Road
     assert await hook.post(PATH, _form(twilio_server, AccountSid="AC" + "f" * 32)) == 403
     assert await hook.post(PATH, _form(twilio_server, To="whatsapp:+15559999999")) == 403
     assert await hook.post(f"{PATH}/status", form) == 403
-    assert await hook.post_as(PATH, b"a=" + b"x" * 70_000, {"X-Twilio-Signature": good}) == 413
+    assert await hook.post_as(PATH, b"a=" + b"x" * MAX_BODY, {"X-Twilio-Signature": good}) == 413
     assert await count(whatsapp, "inbox") == 0
     assert await hook.post_as(PATH, body, {"X-Twilio-Signature": good}) == 200
+    assert await count(whatsapp, "inbox") == 1
+
+
+async def test_a_form_of_many_long_fields_is_taken(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    addresses = {f"MediaUrl{n}": f"https://api.twilio.com/{n}/" + "x" * 20_000 for n in range(10)}
+    assert await twilio_server.hook.post(PATH, _form(twilio_server, Body="see these", **addresses)) == 200
     assert await count(whatsapp, "inbox") == 1
 
 

@@ -140,7 +140,7 @@ async def serving(store: Store, **settings: Any) -> AsyncIterator[PanelServer]: 
     app = web.Application()
     install(app)
     chosen = Settings(_env_file=None, **settings)  # type: ignore[call-arg]
-    admin_app = create_admin_app(store, actions, Parts(), chosen, passwords)
+    admin_app = create_admin_app(store, actions, Parts(), chosen, ("whatsapp",), passwords)
     app.add_subapp("/admin", admin_app)
     async with TestServer(app, host="127.0.0.1") as server:
         yield PanelServer(admin_app, server.make_url("/"), store, actions, passwords)

@@ -276,7 +276,7 @@ def test_edits() -> None:
     assert event == EditEvent(event.chat, event.sender, "12", "better", event.written)
     assert event.written
     assert (event.written.message_id, event.written.text) == ("12", "better")
-    assert ignored(message("edited_message", location={}, edit_date=DATE)) == "edit_without_text"
+    assert ignored(message("edited_message", location={}, edit_date=DATE)) == "edit_without_content"
 
 
 def test_a_press_also_on_a_message_that_is_gone() -> None:
@@ -381,7 +381,7 @@ def test_a_group_that_moves_is_told_twice_and_means_the_same() -> None:
 def test_what_cannot_be_used_is_refused_and_can_be_stored(body: bytes) -> None:
     with pytest.raises(InvalidInputError):
         parse(body, ME)
-    stored = raw_update(body, ME.id)
+    stored = raw_update(body, ME)
     assert stored.body == body
     assert stored.keys
     assert stored.lane
@@ -421,7 +421,7 @@ def test_nothing_but_a_refusal_comes_of_damage(kind: str, damage: JSON, missing:
         "old_chat_member": {"status": "left"}, "new_chat_member": {"status": "member"},
     }  # fmt: skip
     body = update(**{kind: {k: v for k, v in (whole | damage).items() if k not in missing}})
-    raw_update(body, ME.id)
+    raw_update(body, ME)
     try:
         events = parse(body, ME)
     except InvalidInputError:
@@ -432,6 +432,6 @@ def test_nothing_but_a_refusal_comes_of_damage(kind: str, damage: JSON, missing:
 @settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_or_read(body: bytes) -> None:
-    assert raw_update(body, ME.id).body == body
+    assert raw_update(body, ME).body == body
     with pytest.raises(InvalidInputError):
         parse(body, ME)

@@ -1,5 +1,6 @@
 """What a model's Markdown looks like on Telegram: right formats, nothing lost, whatever is broken about it."""
 
+import re
 import string
 
 import pytest
@@ -14,6 +15,10 @@ SYNTAX = st.sampled_from([
     "**", "*", "_", "__", "~~", "`", "```", "```python\n", "~~~", "\n", "\n\n", "  ", "# ", "- ", "1. ", "> ", ">> ", "| ",
     " |", "|---|---|\n", "[", "](", ")", "![", "](https://e.org/a_b)", "<b>", "</b>", "<i>", "<br>", "<x>", "\\", "&amp;",
     "***", "---\n", "===\n", "    ", "||", "(", "'", '"', "“", "。", "\t", "</think>", "<https://e.org>", "[a]: /u 't'\n",
+])  # fmt: skip
+EMPTIES = st.sampled_from([
+    "", "-", "- a", "- \n  - b", "1.", "2. c", "1. -", "*", "+ d", "#", "## e", ">", "> f", "> > g", ">> ", "> - ", "> | h | |",
+    "> |---|---|", "> | | i |", "| j | |", "|---|---|", "| | |", "| | k |", "||", "- | l | |", "  |---|---|", "---", "```",
 ])  # fmt: skip
 MARKDOWN = st.lists(st.one_of(LETTERS, SYNTAX, st.just(" ")), max_size=60).map("".join)
 
@@ -42,6 +47,17 @@ def formats(markdown: str) -> list[tuple[str, str]]:
         ("<u>under</u> <div>stays</div>", "under <div>stays</div>", [("underline", "under")]),
         ("one<br>two", "one\ntwo", []),
         ("```\n```", "", []),
+        ("signs:\n- #\n- >\n- *\n- +\n- -", "signs:\n• #\n• >\n• *\n• +\n• -", []),
+        ("1. >\n2. #", "1. >\n2. #", []),
+        ("Write\n##\nand\n\n>\n\nfor a quote", "Write\n##\nand\n\n>\n\nfor a quote", []),
+        ("> #\n>\n> a", "#\n\na", [("blockquote", "#\n\na")]),
+        ("- \n- a\n-", "• \n• a\n•", []),
+        ("- - a", "• • a", []),
+        (
+            "| sign | |\n|---|---|\n| # | |\n| | x |",
+            "sign |\n-----+--\n#    |\n     | x",
+            [("pre", "sign |\n-----+--\n#    |\n     | x")],
+        ),
         ("", "", []),
         ("   \n\t ", "", []),
     ],
@@ -189,6 +205,21 @@ def test_whatever_comes_is_valid_and_no_word_is_lost(markdown: str) -> None:
     for tag in ("<b>", "</b>", "<i>", "<br>"):
         plain = plain.replace(tag, "")
     assert len(solid(shown.text + hidden)) >= len(solid(plain))
+
+
+@settings(deadline=None)
+@given(st.lists(EMPTIES, max_size=12).map("\n".join))
+def test_of_empty_items_cells_and_quotes_no_word_is_lost(markdown: str) -> None:
+    wide = re.sub(r"[^a-z]", "", render(markdown).text)
+    # A list of rows repeats the labels of its head.
+    words = iter(wide)
+    assert all(word in words for word in re.sub(r"[^a-z]", "", markdown))
+
+
+@given(st.lists(st.sampled_from(["#", "##", ">", "*", "+", "-"]), min_size=1, max_size=6))
+def test_signs_that_are_listed_are_shown(signs: list[str]) -> None:
+    shown = render("The signs:\n" + "\n".join(f"- {sign}" for sign in signs)).text
+    assert shown == "The signs:\n" + "\n".join(f"• {sign}" for sign in signs)
 
 
 @settings(deadline=None)

@@ -17,7 +17,7 @@ ME = Me(7310001, "mentee_test_bot")
 @given(st.data())
 def test_every_update_that_the_specification_allows_is_read(data: st.DataObject) -> None:
     body = json.dumps(data.draw(updates(specification()))).encode()
-    stored = raw_update(body, ME.id)
+    stored = raw_update(body, ME)
     assert stored.keys
     assert stored.lane
     assert parse(body, ME)

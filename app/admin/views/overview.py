@@ -33,7 +33,7 @@ async def _figures(visit: Visit) -> dict[str, object]:
             "bars": charts.vote_bars([(f"{d.day:%m-%d}", d.up, d.down) for d in days], visit.words.t("votes.chart")),
             "ratings": await overview.ratings(tx, _RATINGS),
             "asked": await overview.asked(tx, _ASKED_DAYS),
-            "arrivals": await overview.arrivals(tx),
+            "arrivals": await overview.arrivals(tx, visit.panel.telling_arrival),
             "servers": await overview.model_servers(tx),
             "waiting": await people.waiting(tx),
             "paused": [s for s in await controls.all_switches(tx) if s.paused],

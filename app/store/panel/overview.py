@@ -1,6 +1,6 @@
 """The figures of the first page: queues, work under way, votes, rates per checkpoint, what asking yields, model servers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from uuid import UUID
@@ -158,11 +158,10 @@ _ASKED = text("""
     group by reason order by asked desc, reason
 """)
 
-# Only WhatsApp tells how far a message came.
 _ARRIVALS = text("""
     select count(*) as sent, count(o.delivery) as arrived
     from bots b join chats c on c.bot_id = b.id join outbox o on o.chat_id = c.id
-    where b.channel = 'whatsapp' and o.state in ('sent', 'failed') and o.sent_at > now() - interval '1 day'
+    where b.channel = any(:channels) and o.state in ('sent', 'failed') and o.sent_at > now() - interval '1 day'
 """)
 
 _SERVERS = text("""
@@ -203,9 +202,9 @@ async def asked(tx: Tx, days: int) -> Sequence[Asked]:
     return await read_all(tx, Asked, _ASKED.bindparams(days=days))
 
 
-async def arrivals(tx: Tx) -> Arrivals | None:
-    """Return how much of what was sent within a day arrived; None where nothing was, or no platform tells."""
-    found = await read_one(tx, Arrivals, _ARRIVALS)
+async def arrivals(tx: Tx, channels: Collection[str]) -> Arrivals | None:
+    """Return how much of what was sent on `channels` within a day arrived, by their word; None where nothing was sent."""
+    found = await read_one(tx, Arrivals, _ARRIVALS.bindparams(channels=list(channels))) if channels else None
     return found if found and found.sent else None
 
 

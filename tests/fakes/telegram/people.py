@@ -143,8 +143,22 @@ class User:
         return self.say(text, chat, extra={"forward_origin": {"date": int(self.world.now()) - 60, **origin}})
 
     def edit(self, message: Message, text: str) -> None:
-        """Change an own message."""
-        message.body = typed(text)
+        """Change the words of an own message, or the caption where it has something else in it."""
+        if message.body is None:
+            message.caption = typed(text) if text else None
+        else:
+            message.body = typed(text)
+        self._edited(message)
+
+    def edit_photo(self, message: Message, data: bytes) -> None:
+        """Put another picture into an own message, or one beside its words, which become the caption."""
+        caption = message.body or message.caption
+        message.body, message.caption = None, caption
+        large = self.world.keep_file(data) | {"width": 800, "height": 600}
+        message.extra["photo"] = [large]
+        self._edited(message)
+
+    def _edited(self, message: Message) -> None:
         message.edit_date = self.world.now()
         message.snapshot(message.edit_date)
         self.world.emit_message("edited_message", message)

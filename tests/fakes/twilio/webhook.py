@@ -7,6 +7,7 @@ https://www.twilio.com/docs/usage/security#validating-requests
 import base64
 import hashlib
 import hmac
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -43,7 +44,7 @@ class Hook:
         timeout = aiohttp.ClientTimeout(total=LIMIT_S)
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.post(self.local + path, data=body, headers=form | dict(headers)) as answer,
+            session.post(self.local + path, data=io.BytesIO(body), headers=form | dict(headers)) as answer,
         ):
             self.answers.append((answer.status, await answer.text()))
             return answer.status
