@@ -125,7 +125,8 @@ class Deliverer:
         try:
             async with self._store.single() as tx:
                 if self._settling:
-                    await outbox.give_back(tx, self._owner, [row.id for row in self._running.values()])
+                    sent_now = [row.id for row in self._running.values()]
+                    await outbox.give_back(tx, self._owner, self._channels.keys(), sent_now)
                     self._doubtful = False
                 rows = await outbox.claim(tx, self._owner, free, self._channels.keys())
         except StoreUnavailableError:

@@ -280,10 +280,11 @@ def due_in(row: Row[Any]) -> Due:
     )
 
 
-async def give_back(tx: Tx, owner: str, handled: Collection[int]) -> int:
-    """Give back the parts that `owner` has claimed and does not send, because it never learnt of it; return how many."""
+async def give_back(tx: Tx, owner: str, bots: Collection[UUID], handled: Collection[int]) -> int:
+    """Give back parts of `bots` that `owner` has claimed and does not send, because it never learnt of it; return how many."""
     unknown = (outbox.c.owner == owner) & (outbox.c.state == "sending") & outbox.c.id.not_in(handled)
-    given = update(outbox).where(unknown)
+    theirs = select(chats.c.id).where(chats.c.bot_id.in_(bots))
+    given = update(outbox).where(unknown, outbox.c.chat_id.in_(theirs))
     freed = {"state": "due", "owner": None, "lease_until": None, "attempts": outbox.c.attempts - 1}
     return (await tx.execute(given.values(freed))).rowcount
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
@@ -209,9 +210,11 @@ async def test_a_claim_that_nobody_learnt_of_is_given_back(store: Store, whole: 
     ended = await end(store, whole)
     assert ended.due
     async with store.begin() as tx:
-        assert await outbox.give_back(tx, OWNER, [ended.due.id]) == 0
-        assert await outbox.give_back(tx, "host:2", []) == 0
-        assert await outbox.give_back(tx, OWNER, []) == 1
+        bots = [whole.update.bot_id]
+        assert await outbox.give_back(tx, OWNER, bots, [ended.due.id]) == 0
+        assert await outbox.give_back(tx, "host:2", bots, []) == 0
+        assert await outbox.give_back(tx, OWNER, [uuid4()], []) == 0
+        assert await outbox.give_back(tx, OWNER, bots, []) == 1
         (again,) = await outbox.claim(tx, "host:2", 10, [whole.update.bot_id])
     assert (again.content.text, again.attempts) == ("one", 1)
     async with store.begin() as tx:

@@ -254,3 +254,30 @@ async def test_a_part_that_appears_behind_one_being_sent_waits_for_it(store: Sto
         assert (await outbox.sent(tx, again, "17")).recorded
         (late,) = await outbox.claim(tx, OWNER, 10, [part.bot_id])
         assert late.id == part.id - 1
+
+
+async def test_what_was_claimed_by_a_statement_whose_answer_was_lost_goes_out_at_the_next_look(
+    store: Store, part: Due
+) -> None:
+    platform = MovingPlatform()
+    deliverer = Deliverer(store, {part.bot_id: platform}, OWNER, asyncio.Event())  # type: ignore[dict-item]
+    deliverer.in_doubt()
+    running = asyncio.create_task(deliverer.run())
+    await seen(lambda: platform.shown)
+    await deliverer.stop()
+    await running
+    assert [words for _, words in platform.shown] == ["…"]
+    assert (await row_of(store))["state"] == "sent"
+
+
+async def test_a_slot_is_kept_for_bots_that_are_sent_for_here(store: Store, part: Due) -> None:
+    deliverer = Deliverer(store, {part.bot_id: MovingPlatform()}, OWNER, asyncio.Event(), concurrency=1)  # type: ignore[dict-item]
+    with deliverer.slot(uuid4()) as nobody:
+        assert nobody is None
+    with deliverer.slot(part.bot_id) as first, deliverer.slot(part.bot_id) as second:
+        assert (first, second) == (OWNER, None)
+    with deliverer.slot(part.bot_id) as again:
+        assert again == OWNER
+    await deliverer.stop()
+    with deliverer.slot(part.bot_id) as late:
+        assert late is None
