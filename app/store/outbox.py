@@ -191,6 +191,23 @@ async def delivered(tx: Tx, bot_id: UUID, address: str, message_id: str, deliver
     return (await tx.execute(_DELIVERED, values | {"earlier": list(earlier(delivery))})).rowcount > 0
 
 
+_RECEIPT_AWAITED = text("""
+    select exists (select 1 from chats c join outbox o on o.chat_id = c.id
+                   where c.bot_id = :bot and c.external_id = :address and o.state = 'sending')
+       and not exists (select 1 from chats c join outbox o on o.chat_id = c.id
+                       where c.bot_id = :bot and c.external_id = :address and o.provider_message_id = :message)
+""")
+
+
+async def receipt_awaited(tx: Tx, bot_id: UUID, address: str, message_id: str) -> bool:
+    """Whether a message that nobody knows yet may be one on its way to the chat at `address`.
+
+    Ask before what is known of it is looked up: the receipt may be stored between the two.
+    """
+    values = {"bot": bot_id, "address": address, "message": message_id}
+    return bool(await tx.scalar(_RECEIPT_AWAITED, values))
+
+
 async def last_part(tx: Tx, turn_id: UUID) -> tuple[int, Content] | None:
     """Return number and content of a reply's last part, where its buttons are."""
     query = (

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from bots.dialogue import dialogue
 from bots.whatsapp import faults
 from tests.fakes.model import ModelServer
 from tests.fakes.model import replies as scripts
@@ -332,6 +333,47 @@ async def test_how_far_a_message_came_only_ever_leads_on(whatsapp: Road, twilio_
     await settled(whatsapp, beyond=2)
     rows = await whatsapp.rows("select state, delivery, error from outbox where provider_message_id = :s", s=shown.sid)
     assert rows == [{"state": "sent", "delivery": "read", "error": None}]
+
+
+async def test_what_is_told_of_a_message_before_its_receipt_waits_for_that(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    twilio_server.answer_late(1.5)
+    await ann.say("/help")
+    await until(ann, "Just write to me")
+    await settled(whatsapp)
+    rows = await whatsapp.rows("select state, delivery from outbox")
+    assert {(row["state"], row["delivery"]) for row in rows} == {("sent", "read")}
+
+
+@pytest.mark.parametrize(("code", "state"), [(63013, "failed"), (63016, "held"), (63024, "failed")])
+async def test_a_failure_that_is_told_before_the_receipt_waits_for_that_as_long_as_it_takes(
+    whatsapp: Road, twilio_server: TwilioServer, monkeypatch: pytest.MonkeyPatch, code: int, state: str
+) -> None:
+    monkeypatch.setattr(dialogue, "MAX_ATTEMPTS", 1)
+    ann = twilio_server.person()
+    ann.later = code
+    twilio_server.answer_late(2.0, times=9)
+    await ann.say("/help")
+    async with asyncio.timeout(20):
+        while {row["state"] for row in await whatsapp.rows("select state from outbox")} != {state}:
+            await asyncio.sleep(0.05)
+    (chat,) = await whatsapp.rows("select status from chats")
+    assert chat["status"] == ("gone" if code == 63024 else "active")
+
+
+async def test_a_lost_answer_leaves_nothing_waiting(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    """What is told of the copy whose answer was lost ends; the part ends as what is told of the other says."""
+    ann = twilio_server.person()
+    twilio_server.lose_response()
+    await ann.say("/help")
+    await until(ann, "Just write to me")
+    async with asyncio.timeout(20):
+        while await count(whatsapp, "outbox where delivery = 'read'") < 1:
+            await asyncio.sleep(0.05)
+    await settled(whatsapp)
+    assert await count(whatsapp, "outbox where state <> 'sent' or delivery is distinct from 'read'") == 0
 
 
 async def test_a_status_of_somebody_elses_message_changes_nothing(whatsapp: Road, twilio_server: TwilioServer) -> None:
