@@ -87,6 +87,38 @@ def test_a_long_and_hostile_reply_does_not_take_long() -> None:
     assert time.perf_counter() - started < 15
 
 
+@pytest.mark.parametrize("length", [1501, 5000])
+@pytest.mark.parametrize("sign", list("`*_~#>-+|=.[]()!:"))
+def test_a_long_run_of_signs_is_shown_whole(sign: str, length: int) -> None:
+    run = sign * length
+    for text in (run, f"see {run}", f"see {run} there"):
+        parts = split(text)
+        assert all(units(render(part)) <= MAX_UNITS for part in parts)
+        assert re.sub(r"\s", "", "".join(shown(parts))) == re.sub(r"\s", "", text)
+
+
+@pytest.mark.parametrize("begins", ["# ", "- ", "+ ", "* ", "> ", "```", "~~~", "--- ", "*** ", "==="])
+def test_what_stood_within_a_line_begins_nothing_where_the_line_is_cut(begins: str) -> None:
+    line = f"{begins}word " * 500
+    said = "".join(shown(split(f"so {line}")))
+    assert said.count("word") == 500
+    assert said.count(begins.strip()) >= 499
+
+
+@pytest.mark.parametrize("mark", ["**", "`", "_"])
+def test_a_format_that_begins_where_a_line_is_cut_stays_one(mark: str) -> None:
+    parts = shown(split(" ".join(f"{mark}w{n}{mark}" for n in range(400))))
+    assert len(parts) > 1
+    assert "\\" not in "".join(parts)
+    assert re.findall(r"w\d+", "".join(parts)) == [f"w{n}" for n in range(400)]
+    assert "".join(parts).count(mark[0]) == 800
+
+
+@pytest.mark.parametrize("source", ["```\n```", "~~~", "```\n\n```", "> ", "- \n- ", "**  **", "<b></b>"])
+def test_where_nothing_would_be_seen_the_source_is(source: str) -> None:
+    assert render(source).strip()
+
+
 def test_quotes_stay_quotes() -> None:
     parts = shown(split("> " + "quoted words. " * 300))
     assert all(line.startswith("> ") for part in parts for line in part.split("\n"))
