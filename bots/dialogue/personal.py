@@ -5,7 +5,7 @@ from uuid import UUID
 
 from app import clock
 from app.domain.consent import Purpose
-from app.domain.ladder import progress
+from app.domain.ladder import Progress
 from app.domain.memory import MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
@@ -29,19 +29,21 @@ async def show_memory(tx: Tx, parts: Parts, room: Room) -> None:
         off = "" if room.allows(Purpose.MEMORY) else f"\n{room.say('memory_off')}"
         await room.tell(tx, empty + off)
         return
-    texts = [room.say("memory_head"), *(_described(parts, room, line) for line in lines[-SHOWN_LINES:])]
-    if room.allows(Purpose.PERSONAL_TRAINING):
+    training = room.allows(Purpose.PERSONAL_TRAINING)
+    promised = await learn.promised(tx, room.person_id, parts.settings) if training else {}
+    shown = (_described(room, line, promised.get(line.id)) for line in lines[-SHOWN_LINES:])
+    texts = [room.say("memory_head"), *shown]
+    if training:
         texts += ["", (await learn.progress(tx, room.person_id, parts.settings)).sentence(room.language)]
     await room.tell(tx, Content("\n".join(texts), tuple((_undo_button(room, line),) for line in lines[-SHOWN_LINES:])))
 
 
-def _described(parts: Parts, room: Room, line: MemoryLine) -> str:
+def _described(room: Room, line: MemoryLine, p: Progress | None) -> str:
     shown = room.say("memory_line", line=literal(line.text))
     if line.state == "graduated":
         return f"{shown}\n{room.say('memory_graduated')}"
-    if line.kind == "fact" or not room.allows(Purpose.PERSONAL_TRAINING):
+    if p is None:
         return shown
-    p = progress(line, parts.settings.ladder)
     return (
         shown
         + "\n"
