@@ -192,7 +192,7 @@ async def me(request: web.Request) -> web.Response:
             "bot": {
                 "name": identity.name if identity else None,
                 "contact": identity.contact if identity else None,
-                "privacy": html(identity.privacy_notice) if identity else None,
+                "privacy": html(identity.notice_in(visitor.language or settings.language)) if identity else None,
             },
             "consents": _consents(allowed),
             "memory": [_line(line, promised.get(line.id)) for line in lines],
