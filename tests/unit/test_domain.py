@@ -221,7 +221,10 @@ def test_choices_are_numbered_lines_where_there_are_no_buttons() -> None:
     assert reply.spelled_out() == reply
 
 
-EN, KO = "What you write is kept here.\n\nAsk ann@example.org.", "쓰신 내용은 여기에 보관해요.\n\nann@example.org로 물어보세요."
+EN, KO = (
+    "What you write is kept here.\n\nAsk ann@example.org.",
+    "쓰신 내용은 여기에 보관해요.\n\nann@example.org로 물어보세요.",
+)
 
 
 def test_a_privacy_notice_in_two_languages_begins_with_the_readers() -> None:
