@@ -10,7 +10,23 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import CompoundSelect, DateTime, RowMapping, Select, Uuid, and_, bindparam, func, or_, select, text
+from sqlalchemy import (
+    CompoundSelect,
+    DateTime,
+    RowMapping,
+    Select,
+    Text,
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 
 from app.domain.outgoing import Content, ContentDocument
 from app.store.engine import Tx
@@ -180,8 +196,12 @@ def _parts() -> Select[tuple[object, ...]]:
         opened.is_(None) | (outbox.c.created_at >= opened),
         closed.is_(None) | (outbox.c.created_at < closed),
     )
+    # Of a file, which may be long, a page shows the name.
+    named = outbox.c.content.op("-", return_type=JSONB)(literal("text", Text))
+    content = case((outbox.c.kind == "file", named), else_=outbox.c.content).label("content")
+    columns = ("id", "turn_id", "kind", "version", "provider_message_id", "created_at")
     return (
-        select(outbox)
+        select(*(outbox.c[name] for name in columns), content)
         .outerjoin_from(outbox, turns, outbox.c.turn_id == turns.c.id)
         .where(outbox.c.chat_id == _CHAT, outbox.c.state != "withdrawn", (turns.c.session_id == _SESSION) | loose)
         .order_by(outbox.c.id)

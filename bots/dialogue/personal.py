@@ -11,7 +11,7 @@ from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
 from app.domain.text import literal
 from app.services import learn, release
-from app.services.export import FILE_NAME, link_token
+from app.services.export import link_token
 from app.services.lanes import Work
 from app.store import Tx, admission, feedback, memory, outbox, people, turns
 from bots.dialogue.parts import Parts
@@ -133,15 +133,17 @@ async def forget(parts: Parts, room: Room, scope: str, work: Work) -> None:
 
 
 async def export(tx: Tx, parts: Parts, room: Room) -> None:
-    """Send everything that is held as a file; where the channel takes none, say who hands it over."""
+    """Send everything that is held as one file or several; where the channel takes none, say who hands it over."""
     if not room.channel.capabilities.files:
         secret = parts.settings.mentee_secret
         token = link_token(secret.get_secret_value().encode() if secret else b"", room.person_id, clock.now())
         await room.tell(tx, room.say("export_link", link=f"{parts.settings.address}/export/{token}"))
         return
-    document = await parts.leaving.export(tx, room.person_id)
-    await outbox.put(tx, room.chat.id, Content(document, file_name=FILE_NAME), kind="file")
-    await room.tell(tx, room.say("export_done"))
+    count = 0
+    async for name, document in parts.leaving.export(tx, room.person_id):
+        count += 1
+        await outbox.put(tx, room.chat.id, Content(document, file_name=name), kind="file")
+    await room.tell(tx, room.say("export_done" if count == 1 else "export_done_several", count=count))
 
 
 async def whoami(tx: Tx, room: Room) -> None:
