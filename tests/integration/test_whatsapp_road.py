@@ -132,6 +132,18 @@ async def test_blank_and_repeated_fields_and_queries_are_signed_too(
     assert await twilio_server.hook.post(f"{PATH}?tenant=a%20b", _form(twilio_server, MessageSid="SM3")) == 200
 
 
+async def test_a_sender_in_a_messaging_service_is_served_like_any_other(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello", MessagingServiceSid="MG" + "1" * 32)
+    await until(ann, "You said: hello")
+    await settled(whatsapp)
+    sent = [call.form for call in twilio_server.calls if call.path.endswith("Messages.json")]
+    assert {form["From"] for form in sent} == {twilio_server.sender}
+    assert all(form["StatusCallback"] and "MessagingServiceSid" not in form for form in sent)
+
+
 async def test_a_blank_message_is_answered_with_a_sentence(whatsapp: Road, twilio_server: TwilioServer) -> None:
     ann = twilio_server.person()
     await ann.say("")
