@@ -70,13 +70,15 @@ async def put_part(
 
 def _changed(content: object) -> dict[str, object]:
     # A part on its way stays with whoever sends it: claimed anew before its platform id is known, it would be sent twice.
-    state = case((outbox.c.state.in_(("sending", "held")), outbox.c.state), else_="due")
+    # What the platform took and could not deliver is there to be changed for nobody.
+    undelivered = (outbox.c.state == "failed") & (outbox.c.sent_version == outbox.c.version)
+    state = case((outbox.c.state.in_(("sending", "held")) | undelivered, outbox.c.state), else_="due")
     return {
         "content": content,
         "version": outbox.c.version + 1,
         "state": state,
         "due_at": None,
-        "error": None,
+        "error": case((undelivered, outbox.c.error), else_=None),
     }
 
 

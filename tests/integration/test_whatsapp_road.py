@@ -4,7 +4,10 @@ import asyncio
 import re
 
 import pytest
+from sqlalchemy import text
 
+from app.domain.outgoing import Content
+from app.store import outbox
 from bots.dialogue import dialogue
 from bots.whatsapp import faults
 from tests.fakes.model import ModelServer
@@ -321,8 +324,12 @@ async def test_a_failure_that_is_reported_later_is_kept_and_never_taken_back(
     for status, code in (("delivered", None), ("sent", None), ("failed", 63013)):
         assert await twilio_server.report(lost, status, ann.address, code) == 200
     await settled(whatsapp)
-    after = await whatsapp.rows("select state from outbox where provider_message_id = :sid", sid=lost.sid)
-    assert after == [{"state": "failed"}]
+    async with whatsapp.store.begin() as tx:
+        (row,) = await tx.execute(text("select id from outbox where provider_message_id = :sid"), {"sid": lost.sid})
+        await outbox.change(tx, row.id, Content("settled"))
+    await settled(whatsapp)
+    after = await whatsapp.rows("select state, error from outbox where provider_message_id = :sid", sid=lost.sid)
+    assert after == [{"state": "failed", "error": "twilio_63013"}]
     assert await count(whatsapp, "inbox where lane like '%status:%'") == len(rows)
 
 

@@ -139,6 +139,7 @@ def test_one_grapheme_longer_than_a_message_is_cut_after_all() -> None:
 
 WORDS = st.integers(0, 9999).map(lambda n: f"w{n}")
 LINES = st.lists(WORDS, min_size=1, max_size=400).map(" ".join)
+RUNS = st.builds(lambda sign, length: sign * length, st.sampled_from("*_#>-=+|[("), st.integers(1, 4000))
 BLOCKS = st.one_of(
     LINES,
     LINES.map(lambda line: f"# {line}"),
@@ -172,3 +173,14 @@ def test_no_letter_is_lost_whatever_the_marks(text: str, times: int) -> None:
     whole = [c for c in render(text * times) if c in "ab가👍"]
     assert len([c for part in parts for c in part if c in "ab가👍"]) >= len(whole)
     assert all(units(part) <= MAX_UNITS for part in parts)
+
+
+@settings(max_examples=40 * SCALE)
+@given(st.lists(st.one_of(WORDS, RUNS, LINES), min_size=1, max_size=6), st.sampled_from([" ", "\n", "\n\n", ""]))
+def test_runs_of_signs_take_no_words_with_them(pieces: list[str], gap: str) -> None:
+    source = gap.join(pieces)
+    parts = split(source)
+    assert all(units(render(part)) <= MAX_UNITS for part in parts)
+    said = shown(parts)
+    assert re.findall(r"w\d+", re.sub(r"\s", "", "".join(said))) == re.findall(r"w\d+", re.sub(r"\s", "", source))
+    assert all(part.strip() for part in said)
