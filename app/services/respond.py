@@ -82,7 +82,7 @@ class Messages(Sequence[Content]):
         """Take the messages, and what keeps the receipt of the one at a place."""
         self._contents = contents
         self._note = note
-        self.count = 0
+        self.given = 0
 
     def __len__(self) -> int:
         return len(self._contents)
@@ -98,8 +98,8 @@ class Messages(Sequence[Content]):
 
     async def shown(self) -> None:
         """Note that the platform has one more of them, whatever becomes of the rest: it is not shown again."""
-        self.count += 1
-        await self._note(self.count - 1)
+        self.given += 1
+        await self._note(self.given - 1)
 
 
 class Responder:
@@ -161,13 +161,13 @@ class BotReplies:
             reach("respond:given")
         except (ConnectionError, TimeoutError, DeliveryError) as error:
             log.warning("respond:answer:not_taken", channel=self._channel, kind=type(error).__name__)
-            await to_its_end(self._give_back(_rows(whole[messages.count :])))
+            await to_its_end(self._give_back(_rows(whole[messages.given :])))
         except BaseException:
-            await to_its_end(self._give_back(_rows(whole[messages.count :])))
+            await to_its_end(self._give_back(_rows(whole[messages.given :])))
             raise
         else:
             # Whoever has read the answer may hang up at once.
-            await to_its_end(self._receipt(whole[messages.count :], ticket, before=whole[: messages.count]))
+            await to_its_end(self._receipt(whole[messages.given :], ticket, before=whole[: messages.given]))
 
     async def _messages(
         self, ticket: Ticket, chat: ChatAddress, channel: Channel, language: str | None

@@ -105,7 +105,7 @@ class House:
         try:
             yield messages
         except BaseException:
-            self.says[:0] = taken[ends[messages.count] :]
+            self.says[:0] = taken[ends[messages.given] :]
             raise
         if due:
             self._before[ticket.key] = due

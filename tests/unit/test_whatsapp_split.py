@@ -97,7 +97,7 @@ def test_a_long_run_of_signs_is_shown_whole(sign: str, length: int) -> None:
         assert re.sub(r"\s", "", "".join(shown(parts))) == re.sub(r"\s", "", text)
 
 
-@pytest.mark.parametrize("begins", ["# ", "- ", "+ ", "* ", "> ", "```", "~~~", "--- ", "*** ", "==="])
+@pytest.mark.parametrize("begins", ["# ", "- ", "+ ", "* ", "> ", "~~~", "--- ", "*** ", "==="])
 def test_what_stood_within_a_line_begins_nothing_where_the_line_is_cut(begins: str) -> None:
     line = f"{begins}word " * 500
     said = "".join(shown(split(f"so {line}")))
