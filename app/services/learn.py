@@ -110,7 +110,9 @@ async def progress(tx: Tx, person_id: UUID, settings: Settings) -> LearningProgr
 async def promised(tx: Tx, person_id: UUID, settings: Settings) -> Mapping[UUID, ladder.Progress]:
     """Return how far each line is that an adapter may learn; the others stay in memory, and nothing is promised of them."""
     lines = await _admitted(tx, person_id)
-    return {line.id: ladder.progress(line, settings.ladder) for line in lines if line.checker}
+    # What no check was found for may get one with its first example, and not after that.
+    checked = (line for line in lines if line.checker or not line.examples)
+    return {line.id: ladder.progress(line, settings.ladder) for line in checked}
 
 
 async def _keeps(tx: Tx, person_id: UUID) -> bool:
