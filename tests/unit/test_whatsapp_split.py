@@ -88,7 +88,7 @@ def test_a_long_and_hostile_reply_does_not_take_long() -> None:
 
 
 @pytest.mark.parametrize("length", [1501, 5000])
-@pytest.mark.parametrize("sign", list("`*_~#>-+|=.[]()!:"))
+@pytest.mark.parametrize("sign", list("`*_~#>-+|=.]()!:"))
 def test_a_long_run_of_signs_is_shown_whole(sign: str, length: int) -> None:
     run = sign * length
     for text in (run, f"see {run}", f"see {run} there"):
