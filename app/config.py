@@ -138,9 +138,14 @@ class Settings(BaseSettings):
     @field_validator("allowed_people")
     @classmethod
     def _each_with_its_channel(cls, listed: str | None) -> str | None:
-        if not all(_ALLOWED.fullmatch(one) for one in _listed(listed)):
-            message = "name each as <channel>:<id>, as in telegram:12345, separated by commas"
-            raise ValueError(message)
+        names = _listed(listed)
+        for place, one in enumerate(names, 1):
+            if not _ALLOWED.fullmatch(one):
+                message = f"entry {place}: name each as <channel>:<id>, as in telegram:12345, separated by commas"
+                raise ValueError(message)
+            if (before := names.index(one) + 1) < place:
+                message = f"entry {place} is entry {before} again; name each person once"
+                raise ValueError(message)
         return listed
 
     @model_validator(mode="after")

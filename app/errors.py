@@ -114,6 +114,12 @@ class NotWholeError(MenteeError):
     retryable = True
 
 
+class ReceiptAwaitedError(MenteeError):
+    """What a platform says of a message waits until our own receipt of that message is stored."""
+
+    retryable = True
+
+
 class ReplyUnfinishedError(MenteeError):
     """What was said of a reply waits until the reply is written."""
 

@@ -176,6 +176,11 @@ class Completion:
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens were read and written for it."""
+        return len(self.prompt_token_ids) + len(self.token_ids)
+
 
 @dataclass(frozen=True, slots=True)
 class Delta:

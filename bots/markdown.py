@@ -1,8 +1,9 @@
 """The Markdown dialect of model replies, as a token stream: CommonMark with tables and strikethrough, adapted to chat.
 
 Differences, each because something was lost or mangled without it: emphasis works next to Korean, Japanese and Chinese
-letters; a fence inside a Markdown fence does not end it; link definitions and HTML blocks stay visible text; link
-targets are kept as written; a table that would grow beyond its source stays text, and so does a sign that stands alone. Knows nothing of any platform.
+letters; a fence inside a Markdown fence does not end it; `<br>` ends a line; link definitions and HTML blocks stay visible text;
+link targets are kept as written; a table that would grow beyond its source stays text, and so does a sign that stands alone.
+Knows nothing of any platform.
 """
 
 import re
@@ -31,6 +32,8 @@ _MARKDOWN = frozenset({"markdown", "md"})
 _CLOSING, _OPENING = frozenset(")]}"), frozenset("([{")
 # Platforms turn control characters into spaces; doing it first keeps our offsets and theirs the same.
 _CONTROL = re.compile("[\x01-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# What follows it on a line of its own is no second line break.
+LINE_BREAK = re.compile(r"</?br\s*/?>(?:[ \t]*\n[ \t]*)?", re.IGNORECASE)
 _NEWLINE = re.compile("\r\n?|[\u2028\u2029]")
 
 
@@ -42,9 +45,12 @@ def solid(text: str) -> int:
 def only_signs(source: str) -> bool:
     """Whether a text is one line of nothing but signs, none of them written as something else: the answer is that sign.
 
-    Asked what begins a comment, a model says `#`; read as Markdown, that is a heading of nothing.
+    Asked what begins a comment, a model says `#`; read as Markdown, that is a heading of nothing. Asked what ends a line in
+    HTML, it says `<br>`.
     """
     line = source.strip()
+    if LINE_BREAK.fullmatch(line):
+        return True
     return bool(line) and "\n" not in line and all(c in _SIGNS or c == " " for c in line)
 
 
@@ -78,8 +84,25 @@ def _inside(before: str, run: str, after: str) -> bool:
     return after.isdigit() or (len(run) == 1 and (after.isalnum() or after in _OPENING))
 
 
+def _line_break(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the library's own signature
+    """Read `<br>` as the end of a line, whose token has it as `content`."""
+    found = LINE_BREAK.match(state.src, state.pos)
+    if not found:
+        return False
+    if not silent:
+        state.push("hardbreak", "br", 0).content = found[0]
+    state.pos = found.end()
+    return True
+
+
 class ChatInline(ParserInline):
-    """The library's inline parser over `_ChatState`."""
+    """The library's inline parser over `_ChatState`; `LINE_BREAKS` is the rule to be enabled."""
+
+    LINE_BREAKS = "line_break"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ruler.before("html_inline", self.LINE_BREAKS, _line_break)
 
     def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
         state = _ChatState(src, md, env, tokens)
@@ -101,7 +124,7 @@ def _parser(*rules: str) -> MarkdownIt:
     parser = _ChatMarkdown("commonmark")
     parser.inline = ChatInline()
     parser.configure("commonmark", {"maxNesting": MAX_NESTING})
-    parser.enable(list(rules))
+    parser.enable([*rules, ChatInline.LINE_BREAKS])
     parser.disable(["reference", "html_block"])
     limit_tables(parser)
     keep_lone_signs(parser)
@@ -181,7 +204,7 @@ def tag_partners(tokens: Sequence[Token], pattern: re.Pattern[str]) -> dict[int,
     waiting: dict[str, list[int]] = {}
     for place, token in enumerate(tokens):
         tag = pattern.fullmatch(token.content) if token.type == "html_inline" else None
-        if not tag or tag["name"].lower() == "br":
+        if not tag:
             continue
         name = tag["name"].lower()
         if not tag["end"]:

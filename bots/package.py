@@ -19,9 +19,8 @@ from aiohttp import web
 from app.config import ChannelSettings, Settings
 from app.domain.consent import UNSTATED, DataUse
 from app.domain.event import ChatAddress, PressEvent
-from app.domain.outgoing import Content
 from app.ports import Channel, PartHealth
-from app.services.respond import Ticket
+from app.services.respond import Messages, Ticket
 from app.services.stream import Streams
 from app.store import StatementPool, Store
 from bots.base import Accept, RawUpdate
@@ -60,11 +59,12 @@ class Replies(Protocol):
 
     def to(
         self, ticket: Ticket, chat: ChatAddress, channel: Channel, language: str | None = None
-    ) -> AbstractAsyncContextManager[Sequence[Content]]:
+    ) -> AbstractAsyncContextManager[Messages]:
         """Wait as long as the channel's reply mode allows; give the messages to be shown in `chat` then, in their order.
 
         Leaving the block without an error says that the platform has them. After one they come with the next request; an
         error that means a lost connection, a refusal or too much time ends here. A repeat is given what was given before.
+        Where messages go one by one, `Messages.shown` after each keeps those before an error from coming again.
         """
         ...
 

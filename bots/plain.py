@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import clean, link_in_words, only_signs, solid, tokens_of, widen
+from bots.markdown import LINE_BREAK, clean, link_in_words, only_signs, solid, tokens_of, widen
 
 _NAME = re.compile(r"\w+")
 _FENCE = frozenset({"fence"})
+_CELLS = frozenset({"th_open", "td_open"})
+# Stands for a line break within a line of the source, which has none of these.
+_WITHIN = "\u2028"
 
 
 @dataclass(slots=True)
@@ -38,20 +41,24 @@ def plain(markdown: str) -> str:
         if token.type in _FENCE and not token.info.strip():
             dropped |= {first, after - 1} if lines[after - 1].strip(" >`~") == "" and after - first > 1 else {first}
         elif token.type == "inline":
-            heading = before is not None and before.type == "heading_open"
-            _rewrite(lines, first, token, bare=heading)
+            around = before.type if before else ""
+            _rewrite(lines, first, token, around)
     text = "\n".join(line for number, line in enumerate(lines) if number not in dropped).strip("\n")
-    return text if solid(text) >= solid(source) else source.strip()
+    text = text.replace(_WITHIN, "\n")
+    return text if solid(text) >= solid(LINE_BREAK.sub("", source)) else source.strip()
 
 
-def _rewrite(lines: list[str], first: int, token: Token, *, bare: bool) -> None:
-    """Put a block's words without their marks in the place of its lines; `bare`: what stands before them goes as well."""
-    old, new = token.content.split("\n"), inline(token.children or []).split("\n")
+def _rewrite(lines: list[str], first: int, token: Token, around: str) -> None:
+    """Put a block's words without their marks in the place of its lines; of a heading, what stands before them goes as well."""
+    words = inline(token.children or [])
+    if around in _CELLS:
+        words = words.replace(_WITHIN, " ")  # a row is one line
+    old, new = token.content.split("\n"), words.split("\n")
     if len(old) != len(new):
         return
     for number, (was, becomes) in enumerate(zip(old, new, strict=True), first):
         if number < len(lines) and was:
-            lines[number] = becomes if bare else lines[number].replace(was, becomes, 1)
+            lines[number] = becomes if around == "heading_open" else lines[number].replace(was, becomes, 1)
 
 
 def inline(tokens: Sequence[Token]) -> str:
@@ -88,7 +95,7 @@ def _next_sign(following: Sequence[Token]) -> str:
 def _leaf(token: Token) -> str:
     match token.type:
         case "softbreak" | "hardbreak":
-            return "\n"
+            return _WITHIN if token.content and "\n" not in token.content else "\n"
         case "image":
             return link_in_words(token.content, str(token.attrGet("src") or ""))
         case _:

@@ -129,4 +129,21 @@ class FailedDeliveryEvent(Event):
     too_late: bool = False
 
 
-AnyEvent = MessageEvent | EditEvent | PressEvent | ReactionEvent | MembershipEvent | FailedDeliveryEvent | IgnoredEvent
+@dataclass(frozen=True, slots=True)
+class DeliveredEvent(Event):
+    """The platform tells how far a message of ours came, one of `delivery.ORDER`."""
+
+    message_id: str = ""
+    delivery: str = ""
+
+
+AnyEvent = (
+    MessageEvent
+    | EditEvent
+    | PressEvent
+    | ReactionEvent
+    | MembershipEvent
+    | FailedDeliveryEvent
+    | DeliveredEvent
+    | IgnoredEvent
+)

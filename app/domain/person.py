@@ -1,9 +1,11 @@
 """People, chats, sessions and bot identities as the services see them."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from app.domain.checker.properties import language
 from app.domain.event import ChatAddress
 from app.domain.prompt import identity_text
 
@@ -118,7 +120,18 @@ class Identity:
         """What the model is told about the bot: its words and its facts."""
         return identity_text(self.system_prompt, self.facts)
 
+    def notice_in(self, reader: str) -> str:
+        """Return the privacy notice, the paragraphs in the reader's language first: one notice may be written in several."""
+        own: list[str] = []
+        others: list[str] = []
+        written = None
+        for paragraph in _PARAGRAPHS.split(self.privacy_notice.strip()):
+            written = language(paragraph) or written  # a link or a number belongs to what stands before it
+            (own if written == reader else others).append(paragraph)
+        return "\n\n".join([*own, *others])
 
+
+_PARAGRAPHS = re.compile(r"\n\s*\n")
 HELDOUT_EVERY = 3
 
 

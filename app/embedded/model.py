@@ -11,7 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +27,14 @@ DOWNLOAD_TIMEOUT_S = 6 * 3600
 CONVERTER_VERSION = "1"
 """Changes when the conversion writes something else, so that it is done again."""
 CHUNK = 1 << 20
+LOOK_S = 0.25
+Wait = Callable[[str], None]
+"""Lets `LOOK_S` pass while the process with this id makes a model; what it raises ends the waiting."""
+
+
+def patiently(_pid: str) -> None:
+    """Wait as long as it takes."""
+    time.sleep(LOOK_S)
 
 
 def find(home: Home, profile: BaseProfile) -> Path | None:
@@ -42,13 +51,15 @@ def expected(home: Home, profile: BaseProfile) -> Path | None:
     return None
 
 
-def ensure(home: Home, profile: BaseProfile, *, allow_download: bool = False) -> Path:
+def ensure(home: Home, profile: BaseProfile, *, allow_download: bool = False, wait: Wait = patiently) -> Path:
     """Return the directory of `profile`, converting or downloading it first where needed (seconds to hours).
+
+    While another process makes a model in this home, `wait` is called again and again.
 
     Raises:
         PartError: it must be downloaded and that is not allowed, the wheel is missing, or the conversion or download failed.
     """
-    with _alone(home):
+    with _alone(home, wait):
         found = find(home, profile)
         if found is not None:
             return found
@@ -133,12 +144,26 @@ def _converted(home: Home, profile: BaseProfile, gguf: Path) -> Path:
 
 
 @contextmanager
-def _alone(home: Home) -> Iterator[None]:
+def _alone(home: Home, wait: Wait) -> Iterator[None]:
     """Wait for whoever makes a model in this home; it is made once. A kill lets go."""
     home.models.mkdir(parents=True, exist_ok=True)
-    with (home.models / ".lock").open("ab") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    path = home.models / ".lock"
+    with path.open("ab") as lock:
+        while not _locked(lock.fileno()):
+            wait(path.read_text("utf-8").strip() or "?")
+        lock.truncate(0)
+        lock.write(str(os.getpid()).encode())
+        lock.flush()
         yield
+
+
+def _locked(descriptor: int) -> bool:
+    # Never waited for inside the call: a thread that does so can be told nothing, and a stop would wait for it.
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _scratch(home: Home, name: str) -> Path:

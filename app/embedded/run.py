@@ -14,7 +14,9 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -191,8 +193,25 @@ class _Run:
         """Convert or fetch the base, once; a model server elsewhere brings its own."""
         if self._settings.vllm_base_url or model.find(self._home, self._base):
             return
+        left = threading.Event()
         async with self._console.job("model", "part.done"):
-            await asyncio.to_thread(_ensure, self._home, self._base, self._settings)
+            try:
+                await asyncio.to_thread(_ensure, self._home, self._base, self._settings, self._until(left))
+            finally:
+                left.set()
+
+    def _until(self, left: threading.Event) -> model.Wait:
+        """Return how to wait for whoever makes the model: said once of each, and no longer than until `left` is set."""
+        loop, told = asyncio.get_running_loop(), set[str]()
+
+        def wait(pid: str) -> None:
+            if pid not in told:
+                told.add(pid)
+                loop.call_soon_threadsafe(partial(self._console.say, "model.waiting", pid=pid))
+            if left.wait(model.LOOK_S):
+                raise PartError("told to stop")
+
+        return wait
 
     async def _start_model(self) -> None:
         settings, directory = self._settings, model.find(self._home, self._base)
@@ -216,8 +235,8 @@ class _Run:
         say("run.stop")
 
 
-def _ensure(home: Home, base: BaseProfile, settings: Settings) -> Path:
-    return model.ensure(home, base, allow_download=settings.allow_download)
+def _ensure(home: Home, base: BaseProfile, settings: Settings, wait: model.Wait) -> Path:
+    return model.ensure(home, base, allow_download=settings.allow_download, wait=wait)
 
 
 async def _together(*starts: Coroutine[object, object, None]) -> None:

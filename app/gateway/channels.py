@@ -121,6 +121,8 @@ def _known_people(house: Settings, packages: Mapping[str, AnyPackage]) -> None:
     for listed in sorted(house.allowed):
         channel, _, name = listed.partition(":")
         rule = packages[channel].identity if channel in packages else None
-        if rule is None or not rule.listed.fullmatch(name):
+        if rule is None:
             examples = [package.identity.example for package in packages.values() if package.identity]
-            raise ConfigError(f"ALLOWED_PEOPLE: name each by channel and id, as in {', '.join(examples)}")
+            raise ConfigError(f"ALLOWED_PEOPLE: nobody is named by {channel}:, but as in {', '.join(examples)}")
+        if not rule.listed.fullmatch(name):
+            raise ConfigError(f"ALLOWED_PEOPLE: name people of {channel} as in {rule.example}")

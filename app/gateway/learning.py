@@ -1,5 +1,6 @@
 """The learning side as the gateway's other parts ask for it: routes, graduation, rollback, withdrawal, forgetting."""
 
+from collections.abc import AsyncIterator
 from uuid import UUID
 
 from app.config import Settings
@@ -8,7 +9,7 @@ from app.domain.person import Session
 from app.domain.policy import Route
 from app.errors import ConflictError, NotFoundError
 from app.services import forget, learn, release
-from app.services.export import export_person
+from app.services.export import export_files
 from app.services.forget import HandOver
 from app.services.request import Learning
 from app.store import Store, Tx, feedback, releases
@@ -67,9 +68,9 @@ class Acts:
         """Forget `chat`, `learnt` or `all`; the receipt is handed over in the same transaction."""
         await forget.forget_person(self._store, self._home, person_id, scope, "person", hand_over=hand_over)
 
-    async def export(self, tx: Tx, person_id: UUID) -> str:
-        """Return everything held about a person, as JSON."""
-        return await export_person(tx, person_id)
+    def export(self, tx: Tx, person_id: UUID) -> AsyncIterator[tuple[str, str]]:
+        """Yield the files that hold everything about a person, each with its name."""
+        return export_files(tx, person_id)
 
     async def roll_back(self, release_id: UUID, *, reason: str, actor: str) -> None:
         """Take a live release out of routing at once."""

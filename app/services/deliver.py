@@ -203,9 +203,12 @@ class Deliverer:
             self._quiet.add(row.id)
 
     def _closed(self, row: outbox.Due) -> bool:
-        """Whether nothing freely written is taken in a chat now. Where nobody knows, the platform is asked."""
+        """Whether nothing freely written is taken in a chat now. Where nobody knows, the platform is asked.
+
+        What changes in a message that is there already is nothing new to it.
+        """
         hours = self._channels[row.bot_id].capabilities.window_hours
-        if hours is None or row.content.template:
+        if hours is None or row.content.template or row.provider_message_id is not None:
             return False
         return row.behind_held or (row.silent_s is not None and row.silent_s > hours * HOUR_S)
 

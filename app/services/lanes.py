@@ -6,7 +6,7 @@ stored ──claim──► claimed ──handler──► done | refused | quar
                     │ retryable error: back to stored, later          (at most MAX_ATTEMPTS)
                     │ anything else:   back to stored, then dead
                     │ channel away:    back to stored, as often as it takes
-                    │ rest to come:    back to stored, for a moment
+                    │ rest to come, receipt to come: back to stored, for a moment
                     │ reply unfinished: back to stored, in the lane of that reply
                     │ disk full:       back to stored, as often as it takes
                     └ process killed:  the lease runs out and another claim takes it
@@ -22,6 +22,7 @@ from app.errors import (
     InvalidInputError,
     MenteeError,
     NotWholeError,
+    ReceiptAwaitedError,
     ReplyUnfinishedError,
     StoreFullError,
     StoreUnavailableError,
@@ -261,7 +262,7 @@ class LaneRunner:
             log.warning("inbox:work:store_away", inbox=work.claimed.id)
             # Only a connection may have been lost; where nothing can be written, the lease runs out.
             await self._wait(work, STORE_AWAY_S)
-        except NotWholeError:
+        except (NotWholeError, ReceiptAwaitedError):
             await self._wait(work, NOT_WHOLE_S)
         except ReplyUnfinishedError as error:
             await self._behind(work, error.turn_id)

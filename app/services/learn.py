@@ -4,7 +4,7 @@ Called in the transaction of a turn or of feedback, so that a job exists exactly
 rules of `app/domain/ladder.py` on what the consent join admits, and writes each changed decision down.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from app.config import Settings
 from app.domain import ladder
 from app.domain.consent import Consents, Purpose
 from app.domain.ladder import Decision, Rung
+from app.domain.memory import MemoryLine
 from app.domain.messages import text as say
 from app.store import Tx, admission, feedback, jobs, learning, memory, people, switches
 from app.store.admission import AdmittedLine
@@ -87,7 +88,6 @@ async def take_up(tx: Tx) -> int:
 async def progress(tx: Tx, person_id: UUID, settings: Settings) -> LearningProgress:
     """Return how far learning is for a person."""
     consents = await people.consents(tx, person_id)
-    known = await memory.lines(tx, person_id, "active", "graduated")
     lines = tuple(
         LineProgress(
             line.id,
@@ -96,14 +96,31 @@ async def progress(tx: Tx, person_id: UUID, settings: Settings) -> LearningProgr
             ladder.progress(line, settings.ladder),
             ladder.decide_graduation(line, consents, settings.ladder).rule,
         )
-        for line in known
-        if line.kind == "preference"
+        for line in await _admitted(tx, person_id)
     )
     prompts = await learning.train_prompts(tx, person_id)
     step = await learning.last_step(tx, person_id, STAGES)
     verdict = await learning.last_verdict(tx, person_id)
     key = await _key(tx, consents, step, verdict, lines)
+    if key == "learning_collecting" and not lines and await _keeps(tx, person_id):
+        key = "learning_kept"
     return LearningProgress(key, lines, prompts, settings.ladder.train_min_prompts, step, verdict)
+
+
+async def promised(tx: Tx, person_id: UUID, settings: Settings) -> Mapping[UUID, ladder.Progress]:
+    """Return how far each line is that an adapter may learn; the others stay in memory, and nothing is promised of them."""
+    lines = await _admitted(tx, person_id)
+    # What no check was found for may get one with its first example, and not after that.
+    checked = (line for line in lines if line.checker or not line.examples)
+    return {line.id: ladder.progress(line, settings.ladder) for line in checked}
+
+
+async def _keeps(tx: Tx, person_id: UUID) -> bool:
+    return any(line.kind == "preference" for line in await memory.lines(tx, person_id, "active"))
+
+
+async def _admitted(tx: Tx, person_id: UUID) -> Sequence[MemoryLine]:
+    return [admitted.line for admitted in await admission.lines(tx, person_id)]
 
 
 async def _decide(

@@ -19,7 +19,7 @@ from app.domain.media import Picture
 from app.domain.memory import Example, MemoryKind, MemoryLine
 from app.domain.text import is_blank, without_thinking
 from app.errors import ModelError
-from app.ports import Model, Sampling
+from app.ports import Completion, Model, Sampling
 from app.store import Tx, memory
 from app.telemetry import Log
 
@@ -73,6 +73,14 @@ class Disliked:
     pictures: tuple[Picture, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """Different retries of a reply, and how many tokens were read and written for them."""
+
+    texts: tuple[str, ...] = ()
+    tokens: int = 0
+
+
 class Rewriter:
     """Samples retries of a disliked reply from the base model."""
 
@@ -82,26 +90,25 @@ class Rewriter:
         self._name = name
         self._sampling = Sampling(REWRITE_TEMPERATURE, max_tokens=max_tokens, priority=REWRITE_PRIORITY)
 
-    async def sample(self, line: MemoryLine, disliked: Disliked, count: int) -> Sequence[str]:
+    async def sample(self, line: MemoryLine, disliked: Disliked, count: int) -> Sampled:
         """Return up to `count` different retries with the line in the prompt, and the disliked reply mended if it can be.
 
         Every other one is asked as a revision of the disliked reply: a small model edits more readily than it obeys.
         """
         asked = [_revision(line, disliked) if number % 2 else _retry(line, disliked) for number in range(count)]
-        sampled = await asyncio.gather(*(self._one(messages, line) for messages in asked))
-        different = dict.fromkeys(
-            text for text in [*sampled, _mended(line, disliked)] if text and text != disliked.reply
-        )
-        return list(different)
+        answers = await asyncio.gather(*(self._one(messages, line) for messages in asked))
+        said = [without_thinking(answer.text) for answer in answers if answer]
+        retries = [*(text for text in said if not is_blank(text)), _mended(line, disliked)]
+        different = dict.fromkeys(text for text in retries if text and text != disliked.reply)
+        return Sampled(tuple(different), sum(answer.tokens for answer in answers if answer))
 
-    async def _one(self, messages: Sequence[prompts.ChatMessage], line: MemoryLine) -> str | None:
+    async def _one(self, messages: Sequence[prompts.ChatMessage], line: MemoryLine) -> Completion | None:
         salt = hashlib.sha256(f"{line.person_id}:rewrite".encode()).hexdigest()
         try:
-            text = without_thinking((await self._model.complete(self._name, messages, self._sampling, salt=salt)).text)
+            return await self._model.complete(self._name, messages, self._sampling, salt=salt)
         except ModelError as error:
             log.warning("rewrite:sample:failed", kind=type(error).__name__)
             return None
-        return None if is_blank(text) else text
 
 
 def _mended(line: MemoryLine, disliked: Disliked) -> str | None:

@@ -7,14 +7,16 @@
 Nothing here waits in memory alone. A gateway that dies lets go of what it took once the lease is over; an update that
 another gateway handles is looked for in the database. A repeat of a request has no second effect and is given the same.
 A second copy is possible only where an answer was written, and the process died before the receipt, or it never arrived.
+Who gives messages one by one says so of each: after a failure the next request brings the one that failed and the rest.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import overload
 from uuid import UUID
 
 from app.domain.event import ChatAddress
@@ -73,6 +75,33 @@ class _Found:
     more: bool
 
 
+class Messages(Sequence[Content]):
+    """What is to be shown, in order. Leaving the block of `replies.to` is the receipt of all; `shown`, of one more of them."""
+
+    def __init__(self, contents: Sequence[Content], note: Callable[[int], Awaitable[None]]) -> None:
+        """Take the messages, and what keeps the receipt of the one at a place."""
+        self._contents = contents
+        self._note = note
+        self.given = 0
+
+    def __len__(self) -> int:
+        return len(self._contents)
+
+    @overload
+    def __getitem__(self, place: int) -> Content: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Content]: ...
+
+    def __getitem__(self, place: int | slice) -> Content | Sequence[Content]:
+        return self._contents[place]
+
+    async def shown(self) -> None:
+        """Note that the platform has one more of them, whatever becomes of the rest: it is not shown again."""
+        self.given += 1
+        await self._note(self.given - 1)
+
+
 class Responder:
     """What all channels of this kind share. One instance per gateway."""
 
@@ -110,30 +139,35 @@ class BotReplies:
     @asynccontextmanager
     async def to(
         self, ticket: Ticket, chat: ChatAddress, channel: Channel, language: str | None = None
-    ) -> AsyncIterator[Sequence[Content]]:
+    ) -> AsyncIterator[Messages]:
         """Wait as long as the channel's reply mode allows; give the messages to be shown in `chat` then, in their order.
 
         Leaving the block without an error says that the platform has them. After one they come with the next request; an
         error that means a lost connection, a refusal or too much time ends here. A repeat is given what was given before.
+        Where messages go one by one, `Messages.shown` after each keeps those before an error from coming again.
 
         Raises:
             StoreUnavailableError: the database is away; what was stored is kept.
         """
-        messages = await self._messages(ticket, chat, channel, language)
-        rows = [row for message in messages for row in message.rows]
+        whole = await self._messages(ticket, chat, channel, language)
+
+        async def note(place: int) -> None:
+            await to_its_end(self._receipt(whole[place : place + 1], ticket, before=whole[:place]))
+
+        messages = Messages([message.content for message in whole], note)
         try:
             async with asyncio.timeout(GIVE_S):
-                yield [message.content for message in messages]
+                yield messages
             reach("respond:given")
         except (ConnectionError, TimeoutError, DeliveryError) as error:
             log.warning("respond:answer:not_taken", channel=self._channel, kind=type(error).__name__)
-            await to_its_end(self._give_back(rows))
+            await to_its_end(self._give_back(_rows(whole[messages.given :])))
         except BaseException:
-            await to_its_end(self._give_back(rows))
+            await to_its_end(self._give_back(_rows(whole[messages.given :])))
             raise
         else:
             # Whoever has read the answer may hang up at once.
-            await to_its_end(self._receipt(rows, ticket))
+            await to_its_end(self._receipt(whole[messages.given :], ticket, before=whole[: messages.given]))
 
     async def _messages(
         self, ticket: Ticket, chat: ChatAddress, channel: Channel, language: str | None
@@ -204,12 +238,13 @@ class BotReplies:
                 await responses.shown(tx, changed, ticket.key)
                 await responses.give_back(tx, without_room)
 
-    async def _receipt(self, rows: Sequence[outbox.Due], ticket: Ticket) -> None:
+    async def _receipt(self, messages: Sequence[_Message], ticket: Ticket, before: Sequence[_Message]) -> None:
+        rows = _rows(messages)
         if not rows:
             return
         try:
             async with self._store.begin() as tx:
-                recorded = await responses.shown(tx, rows, ticket.key)
+                recorded = await responses.shown(tx, rows, ticket.key, first=len(_rows(before)))
         except StoreUnavailableError:
             # The lease runs out; what was given without a receipt is the documented second copy.
             log.warning("respond:receipt:store_away", channel=self._channel)
@@ -224,6 +259,10 @@ class BotReplies:
                 await responses.give_back(tx, rows)
         except StoreUnavailableError:
             log.warning("respond:give_back:store_away", channel=self._channel)  # the lease runs out
+
+
+def _rows(messages: Sequence[_Message]) -> Sequence[outbox.Due]:
+    return [row for message in messages for row in message.rows]
 
 
 def _patience(channel: Channel) -> float:

@@ -96,10 +96,10 @@ def _usage(row: Row[tuple[object, ...]]) -> Usage:
     return Usage(row.replies, row.oldest_s or 0.0, row.tokens, row.day_left_s)
 
 
-async def use(tx: Tx, person_id: UUID, tokens: int) -> None:
-    """Count a reply and its tokens, those of the prompt included, for today."""
-    made = insert(t.usage).values(person_id=person_id, day=today(), messages=1, tokens=tokens)
-    more = {"messages": t.usage.c.messages + 1, "tokens": t.usage.c.tokens + made.excluded.tokens}
+async def use(tx: Tx, person_id: UUID, tokens: int, replies: int = 1) -> None:
+    """Count a reply and its tokens, those of the prompt included, for today; what is written beside replies, by tokens alone."""
+    made = insert(t.usage).values(person_id=person_id, day=today(), messages=replies, tokens=tokens)
+    more = {"messages": t.usage.c.messages + made.excluded.messages, "tokens": t.usage.c.tokens + made.excluded.tokens}
     await tx.execute(made.on_conflict_do_update(index_elements=["person_id", "day"], set_=more))
 
 

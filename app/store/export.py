@@ -5,24 +5,24 @@ their chat: what was sent to them or waits for it, and their updates as the plat
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import RowMapping, Table, Uuid, bindparam, select, text
+from sqlalchemy import Executable, RowMapping, Table, Uuid, bindparam, select, text
 
-from app.store import pictures
 from app.store.engine import Tx
 from app.store.forget import THEIR_UPDATES
 from app.store.tables import metadata
 from app.store.tables.people import chats, people
-from app.store.tables.road import outbox, turn_pictures
+from app.store.tables.road import outbox
 
 # Held for the machine's sake, and no words of the person: keys of dedupe, digests, leases.
 HIDDEN = frozenset({"recovery_hash", "owner", "lease_until", "salt", "salted_digest", "notice_digest", "code_hash"})
 
-# The newest that fit are taken along whole, the others by their size: a platform must still carry the document.
-MOST_PICTURE_BYTES = 8_000_000
+PERSON = "person"
+# A row may hold a picture of a megabyte.
+ROWS_AT_ONCE = 8
 
 
 def tables_of_people() -> Mapping[str, tuple[Table, str]]:
@@ -35,24 +35,28 @@ def tables_of_people() -> Mapping[str, tuple[Table, str]]:
     return found
 
 
-async def everything(tx: Tx, person_id: UUID) -> dict[str, object]:
-    """Return every row that names a person, as JSON data, by table."""
+async def rows(tx: Tx, person_id: UUID) -> AsyncIterator[tuple[str, Mapping[str, object]]]:
+    """Yield every row that names a person, as JSON data with its table's name: the person first, then table by table.
+
+    Only a few are in memory at a time. Of somebody who was forgotten there are none.
+    """
     person = (await tx.execute(select(people).where(people.c.id == person_id))).mappings().one_or_none()
     if person is None:
-        return {}
-    held: dict[str, object] = {"person": _row(person)}
+        return
+    yield PERSON, _row(person)
     for name, (table, column) in tables_of_people().items():
-        if table is turn_pictures:
-            rows = await pictures.taken_along(tx, person_id, MOST_PICTURE_BYTES)
-        else:
-            rows = (await tx.execute(select(table).where(table.c[column] == person_id))).mappings().all()
-        if rows:
-            held[name] = [_row(row) for row in rows]
-    if sent := (await tx.execute(_SENT, {"person": person_id})).mappings().all():
-        held["outbox"] = [_without_links(_row(row)) for row in sent]
-    if posted := (await tx.execute(_POSTED, {"person": person_id})).mappings().all():
-        held["inbox"] = [_row(row) | {"body": bytes(row["body"]).decode("utf-8", "replace")} for row in posted]
-    return held
+        async for row in _read(tx, select(table).where(table.c[column] == person_id)):
+            yield name, _row(row)
+    async for row in _read(tx, _SENT, person=person_id):
+        yield "outbox", _without_links(_row(row))
+    async for row in _read(tx, _POSTED, person=person_id):
+        yield "inbox", _row(row) | {"body": bytes(row["body"]).decode("utf-8", "replace")}
+
+
+async def _read(tx: Tx, query: Executable, **values: UUID) -> AsyncIterator[RowMapping]:
+    async with tx.stream(query.execution_options(yield_per=ROWS_AT_ONCE), values) as found:
+        async for row in found.mappings():
+            yield row
 
 
 def _without_links(row: dict[str, object]) -> dict[str, object]:

@@ -37,7 +37,7 @@ class Untold:
 _HOLD = text("""
     update outbox set state = 'held', error = :reason, owner = null, lease_until = null, due_at = null, attempts = 0
     where chat_id = :chat and state in ('due', 'sending') and content ->> 'template' is null
-      and (id = :row and lease_until = :lease or state = 'due')
+      and (id = :row and lease_until = :lease or state = 'due' and (provider_message_id is null or sent_version = 0))
 """)
 _DUE_AGAIN = text("""
     update outbox set state = 'due', owner = null, lease_until = null, due_at = null, attempts = greatest(attempts - 1, 0)

@@ -85,13 +85,15 @@ async def put_placeholder(tx: Tx, turn_id: UUID, content: Content) -> bool:
 
 def _changed(content: object) -> dict[str, object]:
     # A part on its way stays with whoever sends it: claimed anew before its platform id is known, it would be sent twice.
-    state = case((outbox.c.state.in_(("sending", "held")), outbox.c.state), else_="due")
+    # What the platform took and could not deliver is there to be changed for nobody.
+    undelivered = (outbox.c.state == "failed") & (outbox.c.sent_version == outbox.c.version)
+    state = case((outbox.c.state.in_(("sending", "held")) | undelivered, outbox.c.state), else_="due")
     return {
         "content": content,
         "version": outbox.c.version + 1,
         "state": state,
         "due_at": None,
-        "error": None,
+        "error": case((undelivered, outbox.c.error), else_=None),
     }
 
 
@@ -212,6 +214,23 @@ async def delivered(tx: Tx, bot_id: UUID, address: str, message_id: str, deliver
     """
     values = {"bot": bot_id, "address": address, "message": message_id, "delivery": delivery}
     return (await tx.execute(_DELIVERED, values | {"earlier": list(earlier(delivery))})).rowcount > 0
+
+
+_RECEIPT_AWAITED = text("""
+    select exists (select 1 from chats c join outbox o on o.chat_id = c.id
+                   where c.bot_id = :bot and c.external_id = :address and o.state = 'sending')
+       and not exists (select 1 from chats c join outbox o on o.chat_id = c.id
+                       where c.bot_id = :bot and c.external_id = :address and o.provider_message_id = :message)
+""")
+
+
+async def receipt_awaited(tx: Tx, bot_id: UUID, address: str, message_id: str) -> bool:
+    """Whether a message that nobody knows yet may be one on its way to the chat at `address`.
+
+    Ask before what is known of it is looked up: the receipt may be stored between the two.
+    """
+    values = {"bot": bot_id, "address": address, "message": message_id}
+    return bool(await tx.scalar(_RECEIPT_AWAITED, values))
 
 
 async def last_part(tx: Tx, turn_id: UUID) -> tuple[int, Content] | None:

@@ -6,7 +6,7 @@ Where the message was given others since, they are kept with the turn that answe
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, ScalarSelect, Uuid, bindparam, delete, insert, select, text
+from sqlalchemy import ColumnElement, ScalarSelect, Uuid, bindparam, delete, insert, select
 
 from app.domain.media import Picture
 from app.domain.turn import Turn
@@ -53,19 +53,6 @@ _OF_TURN = (
     .where(turn_pictures.c.turn_id == holder(bindparam("turn", type_=Uuid)))
     .order_by(turn_pictures.c.number)
 )
-
-
-async def taken_along(tx: Tx, person_id: UUID, most_bytes: int) -> Sequence[RowMapping]:
-    """Return a person's pictures, newest first, with their files as long as those are no more than `most_bytes` together."""
-    return (await tx.execute(_TAKEN_ALONG, {"person": person_id, "most": most_bytes})).mappings().all()
-
-
-_TAKEN_ALONG = text("""
-    select p.turn_id, p.number, p.content_type, p.width, p.height, length(p.body) as bytes,
-           case when sum(length(p.body)) over (order by t.number desc, p.number) <= :most then p.body end as body
-    from turn_pictures p join turns t on t.id = p.turn_id
-    where p.person_id = :person order by t.number desc, p.number
-""")
 
 
 async def forget_textless(tx: Tx) -> None:

@@ -87,10 +87,14 @@ async def given(tx: Tx, bot_id: UUID, chat: ChatAddress, key: str) -> Sequence[C
     return [Content.of(row.content) for row in await tx.execute(_GIVEN, values)]
 
 
-async def shown(tx: Tx, rows: Sequence[outbox.Due], key: str) -> bool:
-    """Record that the answer with this key showed these parts; False when some had been taken by somebody else since."""
+async def shown(tx: Tx, rows: Sequence[outbox.Due], key: str, first: int = 0) -> bool:
+    """Record that the answer with this key showed these parts, numbered from `first`.
+
+    Returns False when some had been taken by somebody else since.
+    """
     receipts = [
-        await outbox.sent(tx, row, row.provider_message_id or f"{key}.{number}") for number, row in enumerate(rows)
+        await outbox.sent(tx, row, row.provider_message_id or f"{key}.{number}")
+        for number, row in enumerate(rows, first)
     ]
     return all(receipt.recorded for receipt in receipts)
 

@@ -11,7 +11,7 @@ from app.store.engine import Tx
 from app.store.tables.people import content_templates as t
 
 UNDECIDED = ("received", "pending")
-REFUSED = ("rejected", "paused", "disabled")
+REFUSED = ("rejected", "paused", "disabled", "deleted")
 _MAKING_LOCK = 6_340_117
 APPROVALS = ("unsubmitted", *UNDECIDED, "approved", *REFUSED)
 

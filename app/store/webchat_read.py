@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from sqlalchemy import CompoundSelect, DateTime, RowMapping, Select, Uuid, and_, bindparam, func, or_, select, text
+from sqlalchemy import CompoundSelect, DateTime, RowMapping, Select, Uuid, bindparam, case, func, or_, select, text
 
 from app.domain.outgoing import Content, ContentDocument
 from app.store.engine import Tx
@@ -175,13 +175,13 @@ def _parts() -> Select[tuple[object, ...]]:
         bindparam("closed", type_=DateTime(timezone=True)),
     )
     # Notices without a turn between two ends of sessions.
-    loose = and_(
-        outbox.c.turn_id.is_(None),
-        opened.is_(None) | (outbox.c.created_at >= opened),
-        closed.is_(None) | (outbox.c.created_at < closed),
-    )
+    loose = outbox.c.turn_id.is_(None) & (opened.is_(None) | (outbox.c.created_at >= opened))
+    loose &= closed.is_(None) | (outbox.c.created_at < closed)
+    # Of a file, which may be long, a page shows the name.
+    content = case((outbox.c.kind == "file", outbox.c.content.delete_path(["text"])), else_=outbox.c.content)
+    columns = ("id", "turn_id", "kind", "version", "provider_message_id", "created_at")
     return (
-        select(outbox)
+        select(*(outbox.c[name] for name in columns), content.label("content"))
         .outerjoin_from(outbox, turns, outbox.c.turn_id == turns.c.id)
         .where(outbox.c.chat_id == _CHAT, outbox.c.state != "withdrawn", (turns.c.session_id == _SESSION) | loose)
         .order_by(outbox.c.id)

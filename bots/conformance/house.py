@@ -1,10 +1,11 @@
 """A gateway's side of a channel, in memory: takes updates in once, has something to say, serves what the part is asked."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import accumulate
 from uuid import uuid4
 
 from aiohttp import web
@@ -15,7 +16,7 @@ from app.domain.event import AnyEvent, ChatAddress, PressEvent
 from app.domain.outgoing import Content
 from app.errors import DeliveryError, StoreUnavailableError
 from app.ports import Channel, InResponse, ReplyMode, SingleCallback
-from app.services.respond import Ticket, joined
+from app.services.respond import Messages, Ticket, joined
 from app.services.stream import Streams
 from app.store import StatementPool, Store
 from bots.base import RawUpdate
@@ -30,7 +31,7 @@ class House:
 
     `away` makes the store unreachable. `says` is what is due for whoever asks, given once; what finds no room in the uses of
     an address, or was not taken, stays due. `asked` are the tickets that replies were asked for, `given_to` those that
-    something was given for. `ended` is set where something was given, or an error ended the asking: `lost`.
+    something was given for. With `fails_at` nothing can be given from that message on: the connection is lost. `ended` is set where something was given, or an error ended the asking: `lost`.
     """
 
     stored: list[RawUpdate] = field(default_factory=list)
@@ -40,6 +41,7 @@ class House:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[Ticket] = field(default_factory=list)
     lost: BaseException | None = None
+    fails_at: int | None = None
     _before: dict[str, list[Content]] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
@@ -89,21 +91,22 @@ class House:
         await part.close()
 
     @asynccontextmanager
-    async def giving(self, ticket: Ticket, mode: ReplyMode, channel: Channel) -> AsyncIterator[Sequence[Content]]:
+    async def giving(self, ticket: Ticket, mode: ReplyMode, channel: Channel) -> AsyncIterator[Messages]:
         """Give what is due as `mode` takes it; whoever leaves the block without an error has it."""
         if isinstance(mode, InResponse) and (before := self._before.get(ticket.key)) and not ticket.new:
-            yield before
+            yield _Given(before, None)
             return
-        due, count = list(self.says), len(self.says)
+        whole = [(content, 1) for content in self.says]
         if isinstance(mode, SingleCallback):
-            whole = joined(due, channel, mode.uses)
-            due, count = [content for content, _ in whole], sum(held for _, held in whole)
-        taken = self.says[:count]
-        del self.says[:count]
+            whole = joined(self.says, channel, mode.uses)
+        due, ends = [content for content, _ in whole], list(accumulate((held for _, held in whole), initial=0))
+        taken = self.says[: ends[-1]]
+        del self.says[: ends[-1]]
+        messages = _Given(due, self.fails_at)
         try:
-            yield due
+            yield messages
         except BaseException:
-            self.says[:0] = taken
+            self.says[:0] = taken[ends[messages.given] :]
             raise
         if due:
             self._before[ticket.key] = due
@@ -129,6 +132,24 @@ async def _no_note(_event: PressEvent) -> str:
     return ""
 
 
+class _Given(Messages):
+    """What is given, and from which message on it cannot be."""
+
+    def __init__(self, contents: Sequence[Content], fails_at: int | None) -> None:
+        super().__init__(contents, _kept)
+        self._fails_at = fails_at
+
+    def __iter__(self) -> Iterator[Content]:
+        for place, content in enumerate(self._contents):
+            if place == self._fails_at:
+                raise ConnectionResetError("the connection was lost between two messages")
+            yield content
+
+
+async def _kept(_place: int) -> None:
+    """Keep nothing: the house reads the count."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Replies:
     """`bots.package.Replies`, without waiting."""
@@ -147,7 +168,7 @@ class _Replies:
         chat: ChatAddress,  # noqa: ARG002 - what is due is the same for everybody
         channel: Channel,
         language: str | None = None,  # noqa: ARG002 - the same
-    ) -> AsyncIterator[Sequence[Content]]:
+    ) -> AsyncIterator[Messages]:
         """Give what is due, and what was given before to the request that this one repeats."""
         self.house.asked.append(ticket)
         try:

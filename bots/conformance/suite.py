@@ -307,6 +307,25 @@ class ChannelConformance:
         assert shown is None or _in_order(text, "".join(shown))
 
     @pytest.mark.asyncio
+    async def test_what_was_shown_before_a_failure_is_not_shown_again(self, rig: Rig) -> None:
+        channel = rig.part.channel
+        mode = channel.capabilities.reply_mode
+        if not isinstance(mode, SingleCallback) or mode.uses == 1:
+            pytest.skip("nothing goes one by one to this channel")
+        parts = channel.split("word " * channel.capabilities.max_units)[:2]
+        rig.house.says += [Content(part) for part in parts]
+        rig.house.fails_at = 1
+        with pytest.raises(AssertionError, match="ended with an error"):
+            await self._ask(rig, "hello", "1")
+        rig.house.fails_at = None
+        await self._ask(rig, "and then?", "2")
+        assert rig.house.says == []
+        shown = rig.shown()
+        if shown is not None:
+            assert len(shown) == len(parts), "say `await messages.shown()` after each that was taken"
+            assert _in_order("".join(parts), "".join(shown))
+
+    @pytest.mark.asyncio
     async def test_a_repeat_is_not_answered_anew(self, rig: Rig) -> None:
         self._only_answering(rig)
         rig.house.says.append(Content("first"))

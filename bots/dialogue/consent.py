@@ -39,7 +39,7 @@ def notice(parts: Parts, room: Room) -> Content:
 def privacy(parts: Parts, room: Room) -> Content:
     """Return the privacy notice of this bot with what each switch means."""
     heard = [room.say("privacy_voice")] if parts.transcriber and room.channel.capabilities.attachments else []
-    notice = "\n\n".join([room.identity.privacy_notice, *heard, *_retention(parts, room)])
+    notice = "\n\n".join([room.identity.notice_in(room.language), *heard, *_retention(parts, room)])
     text = room.say("privacy", notice=notice, purposes=_purposes(parts, room))
     return Content(text, switches(parts, room))
 

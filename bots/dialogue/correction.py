@@ -26,7 +26,7 @@ from app.services.feedback import Judged, Said
 from app.services.lanes import Work
 from app.services.learn import consider
 from app.services.remember import Disliked, fits, learn_example, line_text, remember
-from app.store import Tx, feedback, leaving, memory, people, pictures, turns
+from app.store import Tx, entering, feedback, leaving, memory, people, pictures, turns
 from app.telemetry import CORRECTIONS
 from bots.dialogue import consent
 from bots.dialogue.parts import Parts
@@ -179,10 +179,13 @@ async def offer(parts: Parts, room: Room, turn: Turn, line: MemoryLine, feedback
         room = await held(tx, room)
         # Who opted out meanwhile, or called a human, hears no more of it.
         silent = await leaving.silenced(tx, room.account.id, room.chat.id)
-        if not silent and _teachable(room, await memory.access_line(tx, room.person_id, line.id)):
-            for text in sampled:
-                await feedback.add_rewrite(tx, feedback_id, room.person_id, text, passed=fits(line, text))
-            await offer_next(tx, room, turn, line, feedback_id, "ask_example")
+        if not silent:
+            current = await memory.access_line(tx, room.person_id, line.id)
+            await entering.use(tx, room.person_id, sampled.tokens, replies=0)
+            if _teachable(room, current):
+                for text in sampled.texts:
+                    await feedback.add_rewrite(tx, feedback_id, room.person_id, text, passed=fits(line, text))
+                await offer_next(tx, room, turn, line, feedback_id, "ask_example")
         await work.done(tx)
     parts.due.set()
 

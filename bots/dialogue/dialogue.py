@@ -7,6 +7,7 @@ from uuid import UUID
 
 from app.domain.event import (
     AnyEvent,
+    DeliveredEvent,
     EditEvent,
     FailedDeliveryEvent,
     IgnoredEvent,
@@ -18,7 +19,7 @@ from app.domain.event import (
 from app.domain.outgoing import Content
 from app.domain.press import overtakes
 from app.domain.turn import Outcome
-from app.errors import ChannelAwayError, NotFoundError, ReplyUnfinishedError
+from app.errors import ChannelAwayError, NotFoundError, ReceiptAwaitedError, ReplyUnfinishedError
 from app.failpoints import reach
 from app.ports import Channel
 from app.services.lanes import Work
@@ -63,6 +64,9 @@ class Dialogue:
             await channel.answer_press(event.press_id, await self._notes.of(work.claimed.bot_id, event))
         if isinstance(event, FailedDeliveryEvent):
             await self._undelivered(event, work)
+            return
+        if isinstance(event, DeliveredEvent):
+            await self._delivered(event, work)
             return
         if isinstance(event, MembershipEvent):
             await self._membership(work.claimed.bot_id, event)
@@ -217,6 +221,7 @@ class Dialogue:
     async def _undelivered(self, event: FailedDeliveryEvent, work: Work) -> None:
         """Note what the platform could not deliver; its word may come before our own receipt is stored."""
         async with self._parts.store.begin() as tx:
+            await _have_receipt(tx, event, work)
             lost = holding.take_back if event.too_late else outbox.undelivered
             chat_id = await lost(tx, work.claimed.bot_id, event.message_id, event.reason)
             if chat_id and event.gone:
@@ -227,6 +232,14 @@ class Dialogue:
             await work.done(tx)
         log.warning("outbox:part:undelivered", chat=chat_id, reason=event.reason)
 
+    async def _delivered(self, event: DeliveredEvent, work: Work) -> None:
+        """Note how far a message came that was reported before our own receipt was stored."""
+        async with self._parts.store.begin() as tx:
+            await _have_receipt(tx, event, work)
+            bot_id, address = work.claimed.bot_id, event.chat.external_id
+            await outbox.delivered(tx, bot_id, address, event.message_id, event.delivery)
+            await work.done(tx)
+
     async def _membership(self, bot_id: UUID, event: MembershipEvent) -> None:
         async with self._parts.store.begin() as tx:
             if event.change == "moved" and event.new_chat_id:
@@ -235,6 +248,12 @@ class Dialogue:
             status = "gone" if event.change == "gone" else "active"
             chat = await people.chat_of(tx, bot_id, event.chat, None)
             await people.set_chat_status(tx, chat.id, status)
+
+
+async def _have_receipt(tx: Tx, event: DeliveredEvent | FailedDeliveryEvent, work: Work) -> None:
+    """Raise `ReceiptAwaitedError` while the message that is spoken of may be one whose sending is not known to have worked."""
+    if await outbox.receipt_awaited(tx, work.claimed.bot_id, event.chat.external_id, event.message_id):
+        raise ReceiptAwaitedError
 
 
 def _overheard(event: AnyEvent) -> bool:

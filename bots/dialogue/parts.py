@@ -1,7 +1,7 @@
 """What the dialogue needs from the rest of the house, gathered once at start."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -41,8 +41,8 @@ class Leaving(Protocol):
         """Forget `chat`, `learnt` or `all`; the receipt is handed over in the same transaction."""
         ...
 
-    async def export(self, tx: Tx, person_id: UUID) -> str:
-        """Return everything held about a person, as JSON."""
+    def export(self, tx: Tx, person_id: UUID) -> AsyncIterator[tuple[str, str]]:
+        """Yield the files that hold everything about a person, each with its name."""
         ...
 
 

@@ -5,13 +5,13 @@ from uuid import UUID
 
 from app import clock
 from app.domain.consent import Purpose
-from app.domain.ladder import progress
+from app.domain.ladder import Progress
 from app.domain.memory import MemoryLine
 from app.domain.outgoing import Button, Content
 from app.domain.press import Press, short_id
 from app.domain.text import literal
 from app.services import learn, release
-from app.services.export import FILE_NAME, link_token
+from app.services.export import link_token
 from app.services.lanes import Work
 from app.store import Tx, admission, feedback, memory, outbox, people, turns
 from bots.dialogue.parts import Parts
@@ -29,19 +29,21 @@ async def show_memory(tx: Tx, parts: Parts, room: Room) -> None:
         off = "" if room.allows(Purpose.MEMORY) else f"\n{room.say('memory_off')}"
         await room.tell(tx, empty + off)
         return
-    texts = [room.say("memory_head"), *(_described(parts, room, line) for line in lines[-SHOWN_LINES:])]
-    if room.allows(Purpose.PERSONAL_TRAINING):
+    training = room.allows(Purpose.PERSONAL_TRAINING)
+    promised = await learn.promised(tx, room.person_id, parts.settings) if training else {}
+    shown = (_described(room, line, promised.get(line.id)) for line in lines[-SHOWN_LINES:])
+    texts = [room.say("memory_head"), *shown]
+    if training:
         texts += ["", (await learn.progress(tx, room.person_id, parts.settings)).sentence(room.language)]
     await room.tell(tx, Content("\n".join(texts), tuple((_undo_button(room, line),) for line in lines[-SHOWN_LINES:])))
 
 
-def _described(parts: Parts, room: Room, line: MemoryLine) -> str:
+def _described(room: Room, line: MemoryLine, p: Progress | None) -> str:
     shown = room.say("memory_line", line=literal(line.text))
     if line.state == "graduated":
         return f"{shown}\n{room.say('memory_graduated')}"
-    if line.kind == "fact" or not room.allows(Purpose.PERSONAL_TRAINING):
+    if p is None:
         return shown
-    p = progress(line, parts.settings.ladder)
     return (
         shown
         + "\n"
@@ -131,15 +133,17 @@ async def forget(parts: Parts, room: Room, scope: str, work: Work) -> None:
 
 
 async def export(tx: Tx, parts: Parts, room: Room) -> None:
-    """Send everything that is held as a file; where the channel takes none, say who hands it over."""
+    """Send everything that is held as one file or several; where the channel takes none, say who hands it over."""
     if not room.channel.capabilities.files:
         secret = parts.settings.mentee_secret
         token = link_token(secret.get_secret_value().encode() if secret else b"", room.person_id, clock.now())
         await room.tell(tx, room.say("export_link", link=f"{parts.settings.address}/export/{token}"))
         return
-    document = await parts.leaving.export(tx, room.person_id)
-    await outbox.put(tx, room.chat.id, Content(document, file_name=FILE_NAME), kind="file")
-    await room.tell(tx, room.say("export_done"))
+    count = 0
+    async for name, document in parts.leaving.export(tx, room.person_id):
+        count += 1
+        await outbox.put(tx, room.chat.id, Content(document, file_name=name), kind="file")
+    await room.tell(tx, room.say("export_done" if count == 1 else "export_done_several", count=count))
 
 
 async def whoami(tx: Tx, room: Room) -> None:

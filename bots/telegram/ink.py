@@ -12,7 +12,7 @@ from markdown_it.token import Token
 from bots.markdown import tag_partners
 from bots.telegram.marks import Kind, Mark, Rendered, clip, settle
 
-TAG = re.compile(r"<(?P<end>/?)(?P<name>b|strong|i|em|u|ins|s|del|strike|code|br)\s*/?>", re.IGNORECASE)
+TAG = re.compile(r"<(?P<end>/?)(?P<name>b|strong|i|em|u|ins|s|del|strike|code)\s*/?>", re.IGNORECASE)
 _TAG_KINDS: dict[str, Kind] = {
     "b": "bold", "strong": "bold", "i": "italic", "em": "italic", "u": "underline", "ins": "underline",
     "s": "strikethrough", "del": "strikethrough", "strike": "strikethrough", "code": "code",
@@ -63,7 +63,7 @@ def write_inline(ink: Ink, tokens: list[Token], indent: str = "") -> None:
     for place, token in enumerate(tokens):
         if token.type == "html_inline":
             tags[place] = ink.here
-            _tag(ink, token.content, partners.get(place), tags, indent)
+            _tag(ink, token.content, partners.get(place), tags)
         elif token.nesting > 0:
             opened.append(_open(ink, token))
         elif token.nesting < 0:
@@ -113,11 +113,9 @@ def _link(ink: Ink, opened: _Opened) -> None:
         ink.write(f" ({opened.title})")
 
 
-def _tag(ink: Ink, content: str, partner: int | None, tags: dict[int, int], indent: str) -> None:
+def _tag(ink: Ink, content: str, partner: int | None, tags: dict[int, int]) -> None:
     tag = TAG.fullmatch(content)
-    if tag and tag["name"].lower() == "br":
-        ink.write("\n" + indent)
-    elif not tag or partner is None:
+    if not tag or partner is None:
         ink.write(content)
     elif tag["end"]:
         ink.mark(_TAG_KINDS[tag["name"].lower()], tags[partner])

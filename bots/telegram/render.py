@@ -10,7 +10,7 @@ from collections.abc import Callable
 from markdown_it.token import Token
 
 from app.domain.text import storable
-from bots.markdown import MAX_NESTING, clean, only_signs, solid, tokens_of, tokens_without_tables, widen
+from bots.markdown import LINE_BREAK, MAX_NESTING, clean, only_signs, solid, tokens_of, tokens_without_tables, widen
 from bots.telegram.ink import TAG
 from bots.telegram.marks import Entity, Rendered, entities
 from bots.telegram.page import Page
@@ -21,7 +21,7 @@ def render(markdown: str) -> Rendered:
     source = clean(storable(markdown))
     if only_signs(source):
         return Rendered(source.strip())
-    whole = solid(html.unescape(TAG.sub("", source)))
+    whole = solid(html.unescape(TAG.sub("", LINE_BREAK.sub("", source))))
     for read in (tokens_of, tokens_without_tables):
         rendered = _rendered(source, read)
         if rendered and solid(rendered.text) + _hidden(rendered) >= whole:

@@ -5,6 +5,7 @@ Widths are those of a monospaced font, in which Korean, Japanese and Chinese let
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from markdown_it.token import Token
 from wcwidth import wcswidth
@@ -39,12 +40,11 @@ def as_lines(table: Table) -> str | None:
         return None
     texts = [[_plain(cell) for cell in row] for row in table.rows]
     columns = max(len(row) for row in texts)
-    widths = [max(_width(row[n]) for row in texts if n < len(row)) for n in range(columns)]
+    widths = [max(_width(line) for row in texts if n < len(row) for line in row[n]) for n in range(columns)]
     if sum(widths) + 3 * (columns - 1) > MAX_WIDTH:
         return None
-    lines = [_line(row, widths) for row in texts]
-    lines.insert(1, "-+-".join("-" * width for width in widths))
-    return "\n".join(lines)
+    header, *body = ["\n".join(_lines(row, widths)) for row in texts]
+    return "\n".join([header, "-+-".join("-" * width for width in widths), *body])
 
 
 def as_list(table: Table) -> Iterator[list[str | Cell]]:
@@ -67,16 +67,17 @@ def _joined(row: tuple[Cell, ...]) -> Iterator[str | Cell]:
         yield cell
 
 
-def _plain(cell: Cell) -> str:
-    return "".join(_text(token) for token in cell).strip()
+def _plain(cell: Cell) -> list[str]:
+    """Return the lines of a cell."""
+    return [line.strip() for line in "".join(_text(token) for token in cell).strip().split("\n")]
 
 
 def _text(token: Token) -> str:
+    if token.type == "hardbreak":
+        return "\n"
     if token.type != "html_inline":
         return token.content
     name = token.content.strip("</> ").lower()
-    if name == "br":
-        return " "
     return "" if name in {"b", "strong", "i", "em", "u", "ins", "s", "del", "strike", "code"} else token.content
 
 
@@ -84,6 +85,7 @@ def _width(text: str) -> int:
     return max(0, wcswidth(text), 0 if text.isprintable() else len(text))
 
 
-def _line(row: list[str], widths: list[int]) -> str:
-    cells = [text + " " * (width - _width(text)) for text, width in zip(row, widths, strict=False)]
-    return " | ".join(cells).rstrip()
+def _lines(row: list[list[str]], widths: list[int]) -> Iterator[str]:
+    for texts in zip_longest(*row, fillvalue=""):
+        cells = [text + " " * (width - _width(text)) for text, width in zip(texts, widths, strict=False)]
+        yield " | ".join(cells).rstrip()

@@ -8,13 +8,13 @@ from uuid import UUID
 from aiohttp import web
 
 from app import clock
-from app.domain import ladder
 from app.domain.consent import OPTIONAL, Consents
 from app.domain.ladder import Progress
 from app.domain.memory import MemoryLine
 from app.domain.person import EXAMPLES, Chat
 from app.domain.press import short_id
 from app.errors import InvalidInputError, NotFoundError
+from app.services import learn
 from app.store import memory, people, webchat_read
 from app.store.webchat_read import Conversation, PartView, Training, TurnView, WordsView
 from bots.web.context import CONTEXT
@@ -179,6 +179,7 @@ async def me(request: web.Request) -> web.Response:
     async with context.store.single() as tx:
         allowed = await people.consents(tx, visitor.person_id)
         lines = await memory.lines(tx, visitor.person_id, "active", "graduated")
+        promised = await learn.promised(tx, visitor.person_id, context.settings)
         release = await webchat_read.answering(tx, visitor)
         training = await webchat_read.training(tx, visitor)
         identity = await people.identity(tx, visitor.bot_id)
@@ -191,10 +192,10 @@ async def me(request: web.Request) -> web.Response:
             "bot": {
                 "name": identity.name if identity else None,
                 "contact": identity.contact if identity else None,
-                "privacy": html(identity.privacy_notice) if identity else None,
+                "privacy": html(identity.notice_in(visitor.language or settings.language)) if identity else None,
             },
             "consents": _consents(allowed),
-            "memory": [_line(line, ladder.progress(line, settings.ladder)) for line in lines],
+            "memory": [_line(line, promised.get(line.id)) for line in lines],
             "release": release
             and {
                 "name": release.name,
@@ -214,16 +215,19 @@ def _consents(allowed: Consents) -> Item:
     return {p.value: {"on": allowed.allows(p), "answered": p in allowed.answered} for p in OPTIONAL}
 
 
-def _line(line: MemoryLine, progress: Progress) -> Item:
+def _line(line: MemoryLine, progress: Progress | None) -> Item:
     return {
         "id": short_id(line.id),
         "text": line.text,
         "kind": line.kind,
         "in_adapter": line.state == "graduated",
         "examples": [{"prompt": e.prompt, "good": e.good} for e in line.examples],
-        "uses": [progress.uses, progress.uses_needed],
-        "conversations": [progress.sessions, progress.sessions_needed],
-        "approved": [progress.examples, progress.examples_needed],
+        "road": progress
+        and {
+            "uses": [progress.uses, progress.uses_needed],
+            "conversations": [progress.sessions, progress.sessions_needed],
+            "approved": [progress.examples, progress.examples_needed],
+        },
         "failures": line.failures,
     }
 

@@ -1,6 +1,6 @@
 """The model's Markdown as HTML that can only show text: rendered here, then cut down to an allow-list.
 
-Two walls: the renderer passes no HTML of the text's own through, and nh3 (ammonia) drops whatever is not listed. Pictures
+Two walls: the renderer passes no HTML of the text's own through (`<br>` is read as a line break), and nh3 (ammonia) drops whatever is not listed. Pictures
 become links, so that a reply cannot call a foreign server when it is shown.
 """
 
@@ -34,7 +34,7 @@ def _markdown() -> MarkdownIt:
     parser = MarkdownIt("commonmark")
     parser.inline = ChatInline()
     parser.configure("commonmark", {"html": False, "breaks": True, "maxNesting": MAX_NESTING})
-    parser.enable(["table", "strikethrough"])
+    parser.enable(["table", "strikethrough", ChatInline.LINE_BREAKS])
     parser.disable("reference")  # a definition shows nothing, and "[Answer]: Paris" is one
     limit_tables(parser)
     keep_lone_signs(parser)

@@ -13,9 +13,9 @@ from markdown_it.token import Token
 from bots.markdown import link_in_words, tag_partners
 
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
-_TAG = re.compile(r"<(?P<end>/?)(?P<name>b|strong|i|em|s|del|strike|u|ins|br)\s*/?>", re.IGNORECASE)
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>b|strong|i|em|s|del|strike|u|ins)\s*/?>", re.IGNORECASE)
 _TAG_MARKS = {
-    "b": "*", "strong": "*", "i": "_", "em": "_", "s": "~", "del": "~", "strike": "~", "u": "", "ins": "", "br": "\n",
+    "b": "*", "strong": "*", "i": "_", "em": "_", "s": "~", "del": "~", "strike": "~", "u": "", "ins": "",
 }  # fmt: skip
 _NAME = re.compile(r"\w+")
 _EDGES = re.compile(r"(?P<before>\s*)(?P<body>.*?)(?P<after>\s*)", re.DOTALL)
@@ -112,7 +112,7 @@ def _tag(content: str, *, paired: bool) -> str:
     """Return a tag as WhatsApp's mark; one that stands alone is a word about HTML, and stays."""
     tag = _TAG.fullmatch(content)
     name = tag["name"].lower() if tag else ""
-    return _TAG_MARKS[name] if paired or name == "br" else content
+    return _TAG_MARKS[name] if paired else content
 
 
 def _code(content: str) -> str:

@@ -36,11 +36,15 @@ def raw_message(body: bytes, token: str | None) -> RawUpdate:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """How far a message came, by Twilio's word: its sid, to which address, and `delivered` or `read`."""
+    """How far a message came, by Twilio's word: its sid, to which address, and `delivered` or `read`.
+
+    `update`: the same as an update, for what comes before our own receipt.
+    """
 
     sid: str
     address: str
     delivery: str
+    update: RawUpdate
 
 
 def raw_status(body: bytes) -> RawUpdate | Arrived | None:
@@ -54,9 +58,10 @@ def raw_status(body: bytes) -> RawUpdate | Arrived | None:
         sid, status, to = field(form, "MessageSid"), field(form, "MessageStatus"), field(form, "To")
     except InvalidInputError:
         return _unreadable(body)
+    update = RawUpdate(body, (f"whatsapp:status:{sid}:{status}",), f"status:{to}")
     if status in FAILED:
-        return RawUpdate(body, (f"whatsapp:status:{sid}:{status}",), f"status:{to}")
-    return Arrived(sid, to, status) if delivery.tells(status) else None
+        return update
+    return Arrived(sid, to, status, update) if delivery.tells(status) else None
 
 
 def _lane(form: Form) -> str:

@@ -14,6 +14,8 @@ from bots.whatsapp.settings import WhatsAppSettings
 _TWILIO = "https://api.twilio.com"
 _TIMEOUT = aiohttp.ClientTimeout(total=30)
 _OK = 200
+# A number with + and country code, as messages bear it, or where Meta shows none, the id in its place.
+_NUMBER_OR_ID = r"\+[1-9][0-9]{6,14}|[A-Z]{2}\.[A-Za-z0-9]{1,140}"
 
 
 def build(context: ChannelContext[WhatsAppSettings]) -> Part:
@@ -55,7 +57,7 @@ PACKAGE = ChannelPackage(
     name="whatsapp",
     settings=WhatsAppSettings,
     account=lambda settings: (settings.whatsapp_from or "").partition("+")[2],
-    identity=IdentityRule(re.compile(r"\+?[A-Za-z0-9.]+"), "whatsapp:+15550100123"),
+    identity=IdentityRule(re.compile(_NUMBER_OR_ID), "whatsapp:+15550100123"),
     build=build,
     doctor=doctor,
     # Meta lets business data train nothing but a model for that business's own use; what people write on WhatsApp therefore

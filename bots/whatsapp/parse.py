@@ -7,7 +7,16 @@ rule. A button is known by its payload, never by MessageType or by its label, wh
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from app.domain.event import AnyEvent, ChatAddress, FailedDeliveryEvent, MessageEvent, PressEvent, Sender
+from app.domain import delivery
+from app.domain.event import (
+    AnyEvent,
+    ChatAddress,
+    DeliveredEvent,
+    FailedDeliveryEvent,
+    MessageEvent,
+    PressEvent,
+    Sender,
+)
 from app.domain.media import Attachment, Kind
 from app.domain.text import storable
 from bots.base import command_in
@@ -101,13 +110,16 @@ def _flag(form: Form, name: str) -> bool:
     return (maybe(form, name) or "").lower() == "true"
 
 
-def _status(form: Form) -> FailedDeliveryEvent:
-    code = maybe(form, "ErrorCode") or maybe(form, "MessageStatus") or "unknown"
+def _status(form: Form) -> FailedDeliveryEvent | DeliveredEvent:
+    status, sid = maybe(form, "MessageStatus") or "unknown", field(form, "MessageSid")
     address = ChatAddress(maybe(form, "To") or "")
+    if delivery.tells(status):
+        return DeliveredEvent(address, NOBODY, message_id=sid, delivery=status)
+    code = maybe(form, "ErrorCode") or status
     return FailedDeliveryEvent(
         address,
         NOBODY,
-        message_id=field(form, "MessageSid"),
+        message_id=sid,
         reason=f"twilio_{code}"[:40],
         gone=is_gone(code),
         too_late=is_too_late(code),

@@ -102,9 +102,12 @@ class WhatsAppPart:
         except (DeliveryError, StoreUnavailableError) as error:
             log.failure("whatsapp:approvals:unknown", error)
 
-    async def _note(self, arrived: Arrived) -> None:
+    async def _note(self, arrived: Arrived) -> bool:
         async with self._store.single() as tx:
+            if await outbox.receipt_awaited(tx, self._bot_id, arrived.address, arrived.sid):
+                return False
             await outbox.delivered(tx, self._bot_id, arrived.address, arrived.sid, arrived.delivery)
+            return True
 
     async def close(self) -> None:
         """Close the connections; nothing is on its way any more."""

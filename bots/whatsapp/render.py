@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from markdown_it.token import Token
 
-from app.domain.text import storable
+from app.domain.text import is_blank, storable
 from bots.markdown import MAX_NESTING, clean, only_signs, solid, tokens_of, tokens_without_tables, widen
 from bots.whatsapp.page import Page
 
@@ -27,7 +27,7 @@ def render(markdown: str) -> str:
     whole = solid(html.unescape(_TAG.sub("", _LANGUAGE.sub("", source))))
     for read in (tokens_of, tokens_without_tables):
         rendered = _rendered(source, read)
-        if rendered is not None and solid(rendered) >= whole:
+        if rendered is not None and solid(rendered) >= whole and not is_blank(rendered):
             return rendered
     return source.strip()
 

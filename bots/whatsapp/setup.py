@@ -22,7 +22,7 @@ from bots.whatsapp.faults import is_not_there, meaning
 from bots.whatsapp.templates import Definition, Json
 
 UNSUBMITTED = "unsubmitted"
-DELETED = "disabled"
+DELETED = "deleted"
 SID_CHARS = 8
 Answer = TypeVar("Answer")
 

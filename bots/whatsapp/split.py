@@ -13,7 +13,7 @@ from markdown_it.token import Token
 from wcwidth import grapheme_boundary_before
 
 from app.domain.text import storable
-from bots.markdown import clean, tokens_of, widen
+from bots.markdown import clean, only_signs, tokens_of, widen
 from bots.whatsapp.render import render
 
 MAX_UNITS = 1500
@@ -23,6 +23,9 @@ _SURELY = 4  # no line renders to four times its own length, nor a text to a qua
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])")
 _SPACE = re.compile(r"\s+")
 _TICKS = re.compile("`+")
+_SIGN = re.compile(r"[^\s]")
+# Where a line begins that is more than a paragraph: a heading, an item, a quote, a fence, a rule.
+_BEGINS = re.compile(r"^(?=#{1,6}(\s|$)|[-+*](\s|$)|>|`{3,}[^`]*$|~{3,}|=+\s*$|([-*_])([ \t]*\3){2,}\s*$)")
 _QUOTE = re.compile(r"\s{0,3}>\s?")
 
 
@@ -35,8 +38,15 @@ def split(markdown: str) -> list[str]:
     """Return the Markdown of each part; a reply that fits is returned as it came."""
     if units(render(markdown)) <= MAX_UNITS:
         return [markdown]
-    parts = _packed(_pieces(widen(clean(storable(markdown)))))
+    source = widen(clean(storable(markdown)))
+    parts = [*_signs(source.strip())] if only_signs(source) else _packed(_pieces(source))
     return parts if len(parts) == 1 else [f"({n}/{len(parts)})\n\n{part}" for n, part in enumerate(parts, 1)]
+
+
+def _signs(line: str) -> Iterator[str]:
+    """Yield the parts of a line that is nothing but signs: below a number they would be read as Markdown."""
+    for start in range(0, len(line), _ROOM):
+        yield _SIGN.sub(r"\\\g<0>", line[start : start + _ROOM])
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +184,18 @@ def _fits(source: str) -> bool:
 
 
 def _cut(text: str, room: int, lead: str = "") -> Iterator[str]:
-    """Yield pieces of a line of prose that each fit when rendered, every one after the first led by `lead`."""
+    """Yield pieces of a line of prose that each fit when rendered, every one after the first led by `lead`.
+
+    What stood within the line and begins a piece is text there as well.
+    """
     rest = text.strip() if not lead else text.rstrip()
     while rest and not _fits(rest):
         place = _place(rest, _widest(rest, room))
         while place > 1 and not _fits(rest[:place].rstrip()):
             place = _place(rest, max(1, place * 3 // 4))
-        yield rest[:place].rstrip() or rest[:place]
-        rest = lead + rest[place:].lstrip() if rest[place:].strip() else ""
+        piece = rest[:place].rstrip() or rest[:place]
+        yield _BEGINS.sub(r"\\", piece) if only_signs(piece) else piece
+        rest = lead + _BEGINS.sub(r"\\", rest[place:].lstrip()) if rest[place:].strip() else ""
     if rest:
         yield rest
 

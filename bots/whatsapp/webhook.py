@@ -26,8 +26,8 @@ IDEMPOTENCY_HEADER = "I-Twilio-Idempotency-Token"
 # A form with ten addresses of media, each as long as Twilio makes them, takes a small part of it.
 MAX_BODY = 512 * 1024
 _NOTHING_TO_SAY = '<?xml version="1.0" encoding="UTF-8"?><Response/>'
-Note = Callable[[Arrived], Awaitable[None]]
-"""Keeps how far a message came. Raises `StoreUnavailableError`."""
+Note = Callable[[Arrived], Awaitable[bool]]
+"""Keeps how far a message came; False before our receipt of it is there. Raises `StoreUnavailableError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,17 @@ def message_handler(seal: Seal, accept: Accept) -> Handler:
 
 
 def status_handler(seal: Seal, accept: Accept, note: Note) -> Handler:
-    """Return the handler of what becomes of our own messages: failures are accepted, how far the others came is noted."""
+    """Return the handler of what becomes of our own messages: failures are accepted, how far the others came is noted.
+
+    What is told of a message before our receipt of it is accepted too, and waits for that.
+    """
 
     async def handle(request: web.Request) -> web.StreamResponse:
         refusal, body = await _authentic(request, seal, "From")
         if refusal:
             return refusal
         status = raw_status(body)
-        return await _noted(note, status) if isinstance(status, Arrived) else await _stored(accept, status)
+        return await _noted(note, accept, status) if isinstance(status, Arrived) else await _stored(accept, status)
 
     return handle
 
@@ -89,12 +92,13 @@ async def _authentic(request: web.Request, seal: Seal, ours: str) -> tuple[web.R
     return None, body
 
 
-async def _noted(note: Note, arrived: Arrived) -> web.Response:
+async def _noted(note: Note, accept: Accept, arrived: Arrived) -> web.Response:
     try:
-        await note(arrived)
+        noted = await note(arrived)
     except StoreUnavailableError:
-        log.warning("whatsapp:status:not_noted")  # nothing waits for it
-    return web.Response(text=_NOTHING_TO_SAY, content_type="text/xml")
+        noted = False
+    # While the store is away, that door says so.
+    return await _stored(accept, None if noted else arrived.update)
 
 
 async def _stored(accept: Accept, update: RawUpdate | None) -> web.Response:

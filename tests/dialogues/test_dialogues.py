@@ -20,6 +20,7 @@ ELSEWHERE = {
     "press_failed": "the same",
     "button_gone": "needs a button whose row is gone: tests/integration/test_telegram_presses.py",
     "model_not_ready": "needs a model server that starts: tests/integration/test_slow_model.py",
+    "export_done_several": "needs more than one file holds: tests/integration/test_pictures.py",
     "default_system_prompt": "is said to the model alone",
     "reply_later": "needs a channel that only answers: tests/integration/test_answering_channel.py",
     "welcome_in_words": "needs a channel in which nothing can be pointed at: the same",

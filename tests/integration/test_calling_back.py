@@ -100,3 +100,33 @@ async def test_what_finds_no_room_in_one_use_comes_with_the_next(gateway: Road, 
     await pigeon.say("/whoami", "2")
     assert await pigeon.until("bbb") == "b" * 600
     assert await count(gateway, "outbox where state = 'due'") == 3
+
+
+async def test_after_a_failure_comes_what_failed_and_nothing_before_it(
+    database_url: str, model: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    parrot.install(monkeypatch, tmp_path)
+    from tests.support.pigeon import FlockPart, installed, platform
+
+    async with road(database_url, model.url, [installed(FlockPart)]) as gateway, platform(gateway.url) as pigeon:
+        pigeon.uses = 3
+        await pigeon.say("/start", "0")
+        await pigeon.until("Just write to me")
+        await settled(gateway)
+        (chat,) = await gateway.rows("select id from chats")
+        async with gateway.store.begin() as tx:
+            for letter in "abc":
+                await outbox.put(tx, chat["id"], Content(letter * 600))
+        pigeon.uses = 2
+        await pigeon.say("hello", "1")
+        async with asyncio.timeout(10):
+            while not pigeon.refused:
+                await asyncio.sleep(0.02)
+        pigeon.uses = 3
+        await pigeon.say("and then?", "2")
+        await pigeon.until("ccc")
+        await settled(gateway)
+        assert [text[0] for text in pigeon.shown if len(set(text[:600])) == 1] == ["a", "b", "c"]
+        assert "and then?" in "".join(pigeon.shown)
+        rows = await gateway.rows("select provider_message_id as id from outbox where state = 'sent'")
+        assert len({row["id"] for row in rows}) == len(rows)

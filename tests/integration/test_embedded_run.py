@@ -1,8 +1,11 @@
-"""`mentee run` on a machine that has no room: one sentence, and nothing is left behind."""
+"""`mentee run` where something stands in its way: one sentence, and nothing is left behind."""
 
+import fcntl
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,42 @@ def test_children_are_told_the_precision_that_the_model_is_served_in(tmp_path: P
     assert children_environment(embedded, home)["VLLM_DTYPE"] == "float32"
     elsewhere = Settings(_env_file=None, vllm_base_url="http://gpu:8000", **given)
     assert children_environment(elsewhere, home)["VLLM_DTYPE"] == "bfloat16"
+
+
+RUN = """
+import asyncio, sys
+from pathlib import Path
+
+from app.config import Settings
+from app.domain.profiles import profile
+from app.embedded.messages import Texts
+from app.embedded.parts import Home
+from app.embedded.run import _Run
+
+settings = Settings(_env_file=None, database_url=sys.argv[2], broker_url="redis://127.0.0.1:1")
+home = Home(Path(sys.argv[1]))
+home.create()
+asyncio.run(_Run(settings, Texts("en"), home, profile(settings.model)).main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_waits_for_another_to_make_the_model_says_so_and_can_be_stopped(
+    tmp_path: Path, database_url: str, number: signal.Signals
+) -> None:
+    (tmp_path / "models").mkdir()
+    with (tmp_path / "models" / ".lock").open("w") as made_elsewhere:
+        fcntl.flock(made_elsewhere, fcntl.LOCK_EX)
+        made_elsewhere.write("4711")
+        made_elsewhere.flush()
+        argv = [sys.executable, "-u", "-c", RUN, str(tmp_path), database_url]
+        with (tmp_path / "said").open("w") as out, subprocess.Popen(argv, cwd=ROOT, stdout=out) as waiting:
+            while "4711" not in (tmp_path / "said").read_text("utf-8"):
+                assert waiting.poll() is None
+                time.sleep(0.05)
+            time.sleep(1.0)
+            waiting.send_signal(number)
+            assert waiting.wait(timeout=10) == 0
+    said = (tmp_path / "said").read_text("utf-8").splitlines()
+    assert sum("4711" in line for line in said) == 1
+    assert "Everything is stopped" in said[-1]

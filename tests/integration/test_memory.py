@@ -254,6 +254,25 @@ async def test_memory_is_listed_with_its_progress(remembering: Visitor, model: M
     listed = await remembering.told("What I remember about you")
     assert "1 of 8 uses" in listed["plain"]
     assert "1 of 1 examples" in listed["plain"]
+    (line,) = (await remembering.about_me())["memory"]
+    assert line["road"] == {"uses": [1, 8], "conversations": [1, 2], "approved": [1, 1]}
+
+
+async def test_a_line_that_may_not_be_learnt_is_listed_without_a_way_to_an_adapter(
+    running: Road, remembering: Visitor, model: ModelServer
+) -> None:
+    await remembering.allow("personal_training")
+    model.reply_with(obedient)
+    await dislike(remembering)
+    await remembering.say(LINE)
+    await remembering.told("Did you mean like this?")
+    await running.store_execute("update feedback set excluded = true")
+    await remembering.command("memory")
+    listed = await remembering.told("What I remember about you")
+    assert "uses" not in listed["plain"]
+    assert "nothing of it may be learnt" in listed["plain"]
+    (line,) = (await remembering.about_me())["memory"]
+    assert line["road"] is None
 
 
 async def test_the_export_holds_what_was_said(running: Road, remembering: Visitor) -> None:

@@ -281,7 +281,7 @@ async def test_it_lives_as_long_as_the_texts_of_its_turn(
 async def test_what_one_takes_along_has_the_picture_and_forgetting_drops_it(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
 ) -> None:
-    from app.services.export import export_person
+    from app.services.export import export_whole
     from app.store import forget
 
     ann.send_photo("what is this?")
@@ -289,7 +289,7 @@ async def test_what_one_takes_along_has_the_picture_and_forgetting_drops_it(
     await settled(telegram)
     ((row),) = await telegram.rows("select distinct person_id from turns")
     async with telegram.store.begin() as tx:
-        taken = await export_person(tx, row["person_id"])
+        taken = "".join([piece async for piece in export_whole(tx, row["person_id"])])
     assert base64.b64encode(seen(model)[0]).decode() in taken
     async with telegram.store.begin() as tx:
         await forget.chat(tx, row["person_id"])
@@ -368,27 +368,40 @@ async def test_a_rewrite_of_a_reply_about_a_picture_looks_at_it(
     assert [call.pictures for call in model.calls[before:]] == [first] * 3
 
 
-async def test_a_document_of_everything_stays_small_enough_to_be_sent(
+async def test_what_is_too_much_for_one_file_comes_in_several_and_whole(
     telegram: Road, telegram_server: TelegramServer, ann: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import json
 
-    from app.services.export import export_person
-    from app.store import export
+    from app.services import export
 
-    for number, colour in enumerate([(1, 2, 3), (200, 2, 3)]):
+    for number, colour in enumerate([(1, 2, 3), (200, 2, 3), (1, 200, 3)]):
         ann.send_photo(f"picture {number}", data=picture(colour=colour))
         await read(telegram_server, ann, f"You said: picture {number}")
     await settled(telegram)
-    newest = (await telegram.rows("select body from turn_pictures p join turns t on t.id = turn_id order by t.number"))[
-        -1
-    ]
-    monkeypatch.setattr(export, "MOST_PICTURE_BYTES", len(newest["body"]))
+    most = 6000
+    monkeypatch.setattr(export, "FILE_BYTES", most)
     (row,) = await telegram.rows("select distinct person_id from turns")
     async with telegram.store.begin() as tx:
-        told = json.loads(await export_person(tx, row["person_id"]))["turn_pictures"]
-    assert [base64.b64decode(one["body"]) if "body" in one else None for one in told] == [bytes(newest["body"]), None]
-    assert all(one["bytes"] > 1000 and one["content_type"] == "image/jpeg" for one in told)
+        whole = json.loads("".join([piece async for piece in export.export_whole(tx, row["person_id"])]))
+        files = [(name, text) async for name, text in export.export_files(tx, row["person_id"])]
+    assert len(files) > 2
+    assert [name for name, _ in files[:2]] == ["mentee-export.json", "mentee-export-2.json"]
+    together: dict[str, list[object]] = {}
+    for _, text in files:
+        document = json.loads(text)
+        rows = [value for name, value in document.items() if name not in {"exported_at", "person"}]
+        assert len(text.encode()) < most * 2 or sum(map(len, rows)) == 1
+        for name, value in document.items():
+            if isinstance(value, list):
+                together.setdefault(name, []).extend(value)
+    assert together == {name: value for name, value in whole.items() if isinstance(value, list)}
+    assert json.loads(files[0][1])["person"] == whole["person"]
+    kept_bodies = {bytes(one["body"]) for one in await telegram.rows("select body from turn_pictures")}
+    assert {base64.b64decode(one["body"]) for one in whole["turn_pictures"]} == kept_bodies
+    assert len(kept_bodies) == 3
+    ann.say("/export")
+    await read(telegram_server, ann, "I hold about you is in these")
 
 
 async def test_in_a_group_only_what_is_said_to_the_bot_is_fetched(

@@ -1,5 +1,7 @@
 """Quotas: who asked for as much as they may is told when there is room again, once; commands and votes go on."""
 
+import asyncio
+
 from sqlalchemy import text
 
 from tests.fakes.model import ModelServer
@@ -58,6 +60,20 @@ async def test_tokens_within_a_day(database_url: str, model: ModelServer) -> Non
             await tx.execute(text("update usage set day = '2020-01-01'"))
         await visitor.say("tomorrow")
         await visitor.told("You said: tomorrow")
+
+
+async def test_the_rewrites_of_a_correction_count_by_their_tokens(database_url: str, model: ModelServer) -> None:
+    async with road(database_url, model.url, retries_on_correction=2) as running, running.visitor() as visitor:
+        await visitor.allow("memory")
+        reply = await visitor.ask("question")
+        (before,) = await running.rows("select messages, tokens from usage")
+        await visitor.say("Shorter, please", reply_to=reply["message_id"])
+        async with asyncio.timeout(10):
+            while not await running.rows("select 1 from rewrites"):
+                await asyncio.sleep(0.05)
+        (after,) = await running.rows("select messages, tokens from usage")
+        assert after["messages"] == before["messages"]
+        assert after["tokens"] >= before["tokens"] + 20
 
 
 async def test_answering_again_counts_too(database_url: str, model: ModelServer) -> None:

@@ -212,7 +212,8 @@ async def test_graduation_queues_one_training_and_says_how_far_it_is(learner: Le
         ("update memory_lines set uses = 0", "learning_collecting"),
         ("delete from examples", "learning_collecting"),
         ("update turns set user_text = null where number > 1", "learning_collecting"),
-        ("update feedback set quarantined = true", "learning_collecting"),
+        ("update feedback set quarantined = true", "learning_kept"),
+        ("update feedback set flags = flags || '{\"spoken\": true}'", "learning_kept"),
         ("update memory_lines set checker = null", "learning_unchecked"),
     ],
 )
@@ -222,6 +223,24 @@ async def test_what_has_not_earned_it_is_not_trained(learner: Learner, spoil: st
         await tx.execute(text(spoil))
         assert await consider(tx, who.person_id, learner.settings) is None
         assert (await learn.progress(tx, who.person_id, learner.settings)).key == key
+
+
+@pytest.mark.parametrize(
+    ("spoil", "examples"),
+    [
+        ("select 1", [1]),
+        ("update feedback set excluded = true", []),
+        ("update feedback set flags = flags || '{\"forwarded\": true}'", []),
+        ("update memory_lines set checker = null", []),
+        ("update turns set flags = flags || '{\"group\": true}'", [0]),
+    ],
+)
+async def test_only_what_may_be_learnt_is_promised(learner: Learner, spoil: str, examples: list[int]) -> None:
+    who = await pupil(learner.store)
+    async with learner.store.begin() as tx:
+        await tx.execute(text(spoil))
+        promised = await learn.promised(tx, who.person_id, learner.settings)
+    assert [line.examples for line in promised.values()] == examples
 
 
 async def test_the_same_evidence_trains_only_once(learner: Learner) -> None:

@@ -447,7 +447,7 @@ async def test_a_correction_points_at_the_reply(person: Person, store: Store) ->
     assert [i["text"] for i in shown if i["who"] == "you"] == ["hello", "Shorter, please"]
     (line,) = (await person.me())["memory"]
     assert line["text"] == "Shorter, please"
-    assert line["uses"] == [0, 8]
+    assert line["road"]["uses"] == [0, 8]
 
 
 LANES: list[tuple[dict[str, str], bool]] = [

@@ -4,7 +4,11 @@ import asyncio
 import re
 
 import pytest
+from sqlalchemy import text
 
+from app.domain.outgoing import Content
+from app.store import outbox
+from bots.dialogue import dialogue
 from bots.whatsapp import faults
 from bots.whatsapp.webhook import MAX_BODY
 from tests.fakes.model import ModelServer
@@ -136,6 +140,18 @@ async def test_blank_and_repeated_fields_and_queries_are_signed_too(
     form = [*_form(twilio_server), ("Extra", "2"), ("Extra", "1"), ("New", ""), ("Space", " kept ")]
     assert await twilio_server.hook.post(PATH, form) == 200
     assert await twilio_server.hook.post(f"{PATH}?tenant=a%20b", _form(twilio_server, MessageSid="SM3")) == 200
+
+
+async def test_a_sender_in_a_messaging_service_is_served_like_any_other(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    await ann.say("hello", MessagingServiceSid="MG" + "1" * 32)
+    await until(ann, "You said: hello")
+    await settled(whatsapp)
+    sent = [call.form for call in twilio_server.calls if call.path.endswith("Messages.json")]
+    assert {form["From"] for form in sent} == {twilio_server.sender}
+    assert all(form["StatusCallback"] and "MessagingServiceSid" not in form for form in sent)
 
 
 async def test_a_blank_message_is_answered_with_a_sentence(whatsapp: Road, twilio_server: TwilioServer) -> None:
@@ -315,8 +331,12 @@ async def test_a_failure_that_is_reported_later_is_kept_and_never_taken_back(
     for status, code in (("delivered", None), ("sent", None), ("failed", 63013)):
         assert await twilio_server.report(lost, status, ann.address, code) == 200
     await settled(whatsapp)
-    after = await whatsapp.rows("select state from outbox where provider_message_id = :sid", sid=lost.sid)
-    assert after == [{"state": "failed"}]
+    async with whatsapp.store.begin() as tx:
+        (row,) = await tx.execute(text("select id from outbox where provider_message_id = :sid"), {"sid": lost.sid})
+        await outbox.change(tx, row.id, Content("settled"))
+    await settled(whatsapp)
+    after = await whatsapp.rows("select state, error from outbox where provider_message_id = :sid", sid=lost.sid)
+    assert after == [{"state": "failed", "error": "twilio_63013"}]
     assert await count(whatsapp, "inbox where lane like '%status:%'") == len(rows)
 
 
@@ -339,6 +359,47 @@ async def test_how_far_a_message_came_only_ever_leads_on(whatsapp: Road, twilio_
     await settled(whatsapp, beyond=2)
     rows = await whatsapp.rows("select state, delivery, error from outbox where provider_message_id = :s", s=shown.sid)
     assert rows == [{"state": "sent", "delivery": "read", "error": None}]
+
+
+async def test_what_is_told_of_a_message_before_its_receipt_waits_for_that(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    twilio_server.answer_late(1.5)
+    await ann.say("/help")
+    await until(ann, "Just write to me")
+    await settled(whatsapp)
+    rows = await whatsapp.rows("select state, delivery from outbox")
+    assert {(row["state"], row["delivery"]) for row in rows} == {("sent", "read")}
+
+
+@pytest.mark.parametrize(("code", "state"), [(63013, "failed"), (63016, "held"), (63024, "failed")])
+async def test_a_failure_that_is_told_before_the_receipt_waits_for_that_as_long_as_it_takes(
+    whatsapp: Road, twilio_server: TwilioServer, monkeypatch: pytest.MonkeyPatch, code: int, state: str
+) -> None:
+    monkeypatch.setattr(dialogue, "MAX_ATTEMPTS", 1)
+    ann = twilio_server.person()
+    ann.later = code
+    twilio_server.answer_late(2.0, times=9)
+    await ann.say("/help")
+    async with asyncio.timeout(20):
+        while {row["state"] for row in await whatsapp.rows("select state from outbox")} != {state}:
+            await asyncio.sleep(0.05)
+    (chat,) = await whatsapp.rows("select status from chats")
+    assert chat["status"] == ("gone" if code == 63024 else "active")
+
+
+async def test_a_lost_answer_leaves_nothing_waiting(whatsapp: Road, twilio_server: TwilioServer) -> None:
+    """What is told of the copy whose answer was lost ends; the part ends as what is told of the other says."""
+    ann = twilio_server.person()
+    twilio_server.lose_response()
+    await ann.say("/help")
+    await until(ann, "Just write to me")
+    async with asyncio.timeout(20):
+        while await count(whatsapp, "outbox where delivery = 'read'") < 1:
+            await asyncio.sleep(0.05)
+    await settled(whatsapp)
+    assert await count(whatsapp, "outbox where state <> 'sent' or delivery is distinct from 'read'") == 0
 
 
 async def test_a_status_of_somebody_elses_message_changes_nothing(whatsapp: Road, twilio_server: TwilioServer) -> None:

@@ -175,7 +175,7 @@ async def test_nothing_waits_for_the_approval_of_what_was_deleted(
     twilio_server.contents.decide("approved")
     await learn_approvals(store, twilio_server)
     known = {one.content_sid: one.approval for one in await made(store, twilio_server.sender) if one.name == "news"}
-    assert known.pop(first.content_sid) == "disabled"
+    assert known.pop(first.content_sid) == "deleted"
     assert set(known.values()) == {"approved"}
 
 

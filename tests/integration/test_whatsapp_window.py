@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from sqlalchemy import text
 
 from app.domain.messages import text as say
 from app.domain.outgoing import Content
@@ -97,6 +98,28 @@ async def test_the_next_word_lets_it_out_in_order_and_before_the_reply(whatsapp:
     await until(ann, "You said: I am back")
     await settled(whatsapp)
     assert ann.texts == ["first", "second", "You said: I am back"]
+
+
+async def test_what_changes_in_a_shown_message_waits_for_nothing_and_costs_no_template(
+    whatsapp: Road, twilio_server: TwilioServer, ann: Person
+) -> None:
+    await approve(whatsapp, twilio_server)
+    await silent_for(whatsapp, 30)
+    async with whatsapp.store.begin() as tx:
+        rows = await tx.execute(text("select id from outbox where provider_message_id is not null order by id"))
+        for row in rows:
+            await outbox.change(tx, row.id, Content("settled"))
+    await settled(whatsapp)
+    await clean(whatsapp.store, whatsapp.settings)
+    await settled(whatsapp)
+    assert await held(whatsapp) == []
+    assert sends(twilio_server) == []
+    await tell(whatsapp, "news that waits")
+    await settled(whatsapp)
+    async with whatsapp.store.begin() as tx:
+        await outbox.change(tx, row.id, Content("settled again"))
+    await settled(whatsapp)
+    assert await held(whatsapp) == ["news that waits"]
 
 
 async def test_a_tap_opens_the_window_too(whatsapp: Road, ann: Person) -> None:

@@ -28,12 +28,21 @@ class PigeonChannel(ParrotChannel):
     capabilities = replace(ParrotChannel.capabilities, reply_mode=SingleCallback(2.0))
 
 
+class FlockChannel(ParrotChannel):
+    """The same where an address takes three."""
+
+    name = "pigeon"
+    capabilities = replace(ParrotChannel.capabilities, reply_mode=SingleCallback(2.0, uses=3))
+
+
 class PigeonPart(ParrotPart):
     """Answers a post at once, and calls back when there is something to say."""
 
+    speaks = PigeonChannel
+
     def __init__(self, context: ChannelContext) -> None:
         super().__init__(context)
-        self.channel = PigeonChannel()
+        self.channel = self.speaks()
         self._flights: set[asyncio.Task[None]] = set()
 
     @property
@@ -58,6 +67,13 @@ class PigeonPart(ParrotPart):
         async with self._replies.to(ticket, parse(body).chat, self.channel) as messages:
             for message in messages:
                 await _post(json.loads(body)["callback"], message)
+                await messages.shown()
+
+
+class FlockPart(PigeonPart):
+    """The same where an address takes three."""
+
+    speaks = FlockChannel
 
 
 async def _post(url: str, message: Content) -> None:
@@ -69,9 +85,9 @@ async def _post(url: str, message: Content) -> None:
         raise DeliveryUncertainError from error
 
 
-def installed() -> Installed:
+def installed(part: type[PigeonPart] = PigeonPart) -> Installed:
     """Return the channel, switched on."""
-    package = replace(PARROT, name="pigeon", build=PigeonPart)
+    package = replace(PARROT, name="pigeon", build=part)
     return Installed(package, PARROT.settings(_env_file=None, parrot_secret=KEY))
 
 

@@ -95,10 +95,29 @@ def test_people_are_listed_as_their_channel_names_them(monkeypatch: pytest.Monke
     assert on()
 
 
-@pytest.mark.parametrize("listed", ["12345", "telegram:@ann", "telegram:", "web:ann", "pigeon:7", "whatsapp:+1 555"])
-def test_people_whom_no_channel_knows_are_refused(monkeypatch: pytest.MonkeyPatch, listed: str) -> None:
+@pytest.mark.parametrize(
+    ("listed", "words"),
+    [
+        ("12345", "entry 1: name each as <channel>:<id>"),
+        ("telegram:1,telegram:", "entry 2: name each as <channel>:<id>"),
+        ("telegram: 1", "entry 1: name each as <channel>:<id>"),
+        ("whatsapp:+1 555", "entry 1: name each as <channel>:<id>"),
+        ("Telegram:1", "entry 1: name each as <channel>:<id>"),
+        ("telegram:1, telegram:2 ,telegram:1", "entry 3 is entry 1 again"),
+        ("web:ann", "nobody is named by web:, but as in telegram:12345, whatsapp:[+]15550100123"),
+        ("pigeon:7", "nobody is named by pigeon:, but as in"),
+        ("telegram:@ann", "name people of telegram as in telegram:12345"),
+        ("telegram:-100123", "name people of telegram as in telegram:12345"),
+        ("telegram:012", "name people of telegram as in telegram:12345"),
+        ("whatsapp:15550100999", "name people of whatsapp as in whatsapp:[+]15550100123"),
+        ("whatsapp:+1-555-0100", "name people of whatsapp as in whatsapp:[+]15550100123"),
+        ("whatsapp:whatsapp:+15550100999", "name people of whatsapp as in whatsapp:[+]15550100123"),
+        ("whatsapp:ann", "name people of whatsapp as in whatsapp:[+]15550100123"),
+    ],
+)
+def test_people_whom_no_channel_knows_are_refused(monkeypatch: pytest.MonkeyPatch, listed: str, words: str) -> None:
     monkeypatch.setenv("ALLOWED_PEOPLE", listed)
-    with pytest.raises(ConfigError, match="ALLOWED_PEOPLE: name each"):
+    with pytest.raises(ConfigError, match=f"ALLOWED_PEOPLE: {words}"):
         on()
 
 

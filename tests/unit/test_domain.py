@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.domain.consent import EVERY_PURPOSE, NEVER_SHARED, TRAINING, UNSTATED, ConsentEvent, Consents, Purpose
 from app.domain.memory import Example, MemoryLine
 from app.domain.outgoing import Button, Content
-from app.domain.person import split_of
+from app.domain.person import Identity, split_of
 from app.domain.press import VERBS, Press, long_id, parse, short_id
 from app.domain.prompt import PastTurn, build
 from app.domain.text import is_blank, storable, without_markers, without_thinking
@@ -219,3 +219,21 @@ def test_choices_are_numbered_lines_where_there_are_no_buttons() -> None:
     assert content.spelled_out().choices == content.choices == (switch, undo)
     reply = Content("Tea.", ((Button("👍", "v:x:u"), Button("Again", "t:x")),))
     assert reply.spelled_out() == reply
+
+
+EN, KO = (
+    "What you write is kept here.\n\nAsk ann@example.org.",
+    "쓰신 내용은 여기에 보관해요.\n\nann@example.org로 물어보세요.",
+)
+
+
+def test_a_privacy_notice_in_two_languages_begins_with_the_readers() -> None:
+    both = Identity(uuid.uuid4(), uuid.uuid4(), 1, "Mentee", "Help.", None, f"{EN}\n\n{KO}\n\n010")
+    assert both.notice_in("en") == f"{EN}\n\n{KO}\n\n010"
+    assert both.notice_in("ko") == f"{KO}\n\n010\n\n{EN}"
+
+
+@pytest.mark.parametrize("notice", [EN, KO, "123", "", "-"])
+@pytest.mark.parametrize("language", ["en", "ko"])
+def test_a_privacy_notice_in_one_language_stays_as_it_is(notice: str, language: str) -> None:
+    assert Identity(uuid.uuid4(), uuid.uuid4(), 1, "Mentee", "Help.", None, notice).notice_in(language) == notice

@@ -18,7 +18,7 @@ def test_a_formula_is_shown_as_it_is(formula: str) -> None:
     assert html(formula) == f"<p>{formula}</p>\n"
 
 
-@pytest.mark.parametrize("sign", ["#", "*", ">", "-", "`", "***", "```", "|", "+ - *", "~~~", "[]()"])
+@pytest.mark.parametrize("sign", ["#", "*", ">", "-", "`", "***", "```", "|", "+ - *", "~~~", "[]()", "<br>", "<BR/>"])
 def test_a_sign_alone_is_shown_everywhere(sign: str) -> None:
     assert unescape(html(sign)) == f"<p>{sign}</p>\n"
     assert telegram(sign) == Rendered(sign)
@@ -27,3 +27,34 @@ def test_a_sign_alone_is_shown_everywhere(sign: str) -> None:
 
 def test_bold_works_next_to_korean_letters() -> None:
     assert html("**'정답'**은") == "<p><strong>'정답'</strong>은</p>\n"
+
+
+BREAKS = ["<br>", "<br/>", "<br />", "<BR>", "</br>", "<br>\n", "<br/>  \n"]
+
+
+@pytest.mark.parametrize("tag", BREAKS)
+def test_a_line_break_in_html_breaks_the_line_everywhere(tag: str) -> None:
+    source = f"one{tag}two"
+    assert html(source) == "<p>one<br>\ntwo</p>\n"
+    assert telegram(source).text == whatsapp(source) == plain(source) == "one\ntwo"
+
+
+def test_a_line_break_in_a_table_stays_in_its_cell() -> None:
+    source = "| a | b |\n|---|---|\n| one<br>two | three |\n| four | five |"
+    assert "<td>one<br>\ntwo</td>\n<td>three</td>" in html(source)
+    assert telegram(source).text == "a    | b\n-----+------\none  | three\ntwo  |\nfour | five"
+    assert whatsapp(source) == "a: one\ntwo\nb: three\n\na: four\nb: five"
+    assert plain(source) == "| a | b |\n|---|---|\n| one two | three |\n| four | five |"
+
+
+@pytest.mark.parametrize(
+    "source", ["`<br>`", "```\n<br>\n```", "\\<br>", "<br onclick=x>", "<brx>", "<script>x</script>", "a < br > b"]
+)
+def test_what_is_no_line_break_stays_text(source: str) -> None:
+    words = source.strip("`\n").removeprefix("\\")
+    assert words in unescape(html(source))
+    assert "<br>" not in html(source)
+    assert "<script" not in html(source)
+    assert words in telegram(source).text
+    assert words in whatsapp(source)
+    assert words in plain(source)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.domain.event import FailedDeliveryEvent, MessageEvent, PressEvent
+from app.domain.event import ChatAddress, DeliveredEvent, FailedDeliveryEvent, MessageEvent, PressEvent
 from app.domain.press import Press
 from app.errors import InvalidInputError
 from bots.base import RawUpdate
 from bots.whatsapp.keys import QUARANTINE_LANE, Arrived, raw_message, raw_status
-from bots.whatsapp.parse import parse
+from bots.whatsapp.parse import NOBODY, parse
 
 ANN = "whatsapp:+15550200001"
 SID = "SM" + "1" * 32
@@ -203,7 +203,10 @@ def test_what_our_receipt_says_already_is_not_kept(status: str) -> None:
 
 @pytest.mark.parametrize("status", ["delivered", "read"])
 def test_how_far_a_message_came_is_no_update(status: str) -> None:
-    assert raw_status(form(MessageStatus=status, From="whatsapp:+1", To=ANN)) == Arrived(SID, ANN, status)
+    body = form(MessageStatus=status, From="whatsapp:+1", To=ANN)
+    update = RawUpdate(body, (f"whatsapp:status:{SID}:{status}",), f"status:{ANN}")
+    assert raw_status(body) == Arrived(SID, ANN, status, update)
+    assert parse(body) == [DeliveredEvent(ChatAddress(ANN), NOBODY, message_id=SID, delivery=status)]
 
 
 def test_a_failure_is_kept_once() -> None:

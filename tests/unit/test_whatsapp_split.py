@@ -87,6 +87,38 @@ def test_a_long_and_hostile_reply_does_not_take_long() -> None:
     assert time.perf_counter() - started < 15
 
 
+@pytest.mark.parametrize("length", [1501, 5000])
+@pytest.mark.parametrize("sign", list("`*_~#>-+|=.]()!:"))
+def test_a_long_run_of_signs_is_shown_whole(sign: str, length: int) -> None:
+    run = sign * length
+    for text in (run, f"see {run}", f"see {run} there"):
+        parts = split(text)
+        assert all(units(render(part)) <= MAX_UNITS for part in parts)
+        assert re.sub(r"\s", "", "".join(shown(parts))) == re.sub(r"\s", "", text)
+
+
+@pytest.mark.parametrize("begins", ["# ", "- ", "+ ", "* ", "> ", "~~~", "--- ", "*** ", "==="])
+def test_what_stood_within_a_line_begins_nothing_where_the_line_is_cut(begins: str) -> None:
+    line = f"{begins}word " * 500
+    said = "".join(shown(split(f"so {line}")))
+    assert said.count("word") == 500
+    assert said.count(begins.strip()) >= 499
+
+
+@pytest.mark.parametrize("mark", ["**", "`", "_"])
+def test_a_format_that_begins_where_a_line_is_cut_stays_one(mark: str) -> None:
+    parts = shown(split(" ".join(f"{mark}w{n}{mark}" for n in range(400))))
+    assert len(parts) > 1
+    assert "\\" not in "".join(parts)
+    assert re.findall(r"w\d+", "".join(parts)) == [f"w{n}" for n in range(400)]
+    assert "".join(parts).count(mark[0]) == 800
+
+
+@pytest.mark.parametrize("source", ["```\n```", "~~~", "```\n\n```", "> ", "- \n- ", "**  **", "<b></b>"])
+def test_where_nothing_would_be_seen_the_source_is(source: str) -> None:
+    assert render(source).strip()
+
+
 def test_quotes_stay_quotes() -> None:
     parts = shown(split("> " + "quoted words. " * 300))
     assert all(line.startswith("> ") for part in parts for line in part.split("\n"))
@@ -107,6 +139,7 @@ def test_one_grapheme_longer_than_a_message_is_cut_after_all() -> None:
 
 WORDS = st.integers(0, 9999).map(lambda n: f"w{n}")
 LINES = st.lists(WORDS, min_size=1, max_size=400).map(" ".join)
+RUNS = st.builds(lambda sign, length: sign * length, st.sampled_from("*_#>-=+|[("), st.integers(1, 4000))
 BLOCKS = st.one_of(
     LINES,
     LINES.map(lambda line: f"# {line}"),
@@ -140,3 +173,14 @@ def test_no_letter_is_lost_whatever_the_marks(text: str, times: int) -> None:
     whole = [c for c in render(text * times) if c in "ab가👍"]
     assert len([c for part in parts for c in part if c in "ab가👍"]) >= len(whole)
     assert all(units(part) <= MAX_UNITS for part in parts)
+
+
+@settings(max_examples=40 * SCALE)
+@given(st.lists(st.one_of(WORDS, RUNS, LINES), min_size=1, max_size=6), st.sampled_from([" ", "\n", "\n\n", ""]))
+def test_runs_of_signs_take_no_words_with_them(pieces: list[str], gap: str) -> None:
+    source = gap.join(pieces)
+    parts = split(source)
+    assert all(units(render(part)) <= MAX_UNITS for part in parts)
+    said = shown(parts)
+    assert re.findall(r"w\d+", re.sub(r"\s", "", "".join(said))) == re.findall(r"w\d+", re.sub(r"\s", "", source))
+    assert all(part.strip() for part in said)

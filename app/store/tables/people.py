@@ -47,7 +47,7 @@ content_templates = Table(
     born(),
     moment("checked_at"),
     UniqueConstraint("bot_id", "name", "language"),
-    one_of("approval", "unsubmitted", "received", "pending", "approved", "rejected", "paused", "disabled"),
+    one_of("approval", "unsubmitted", "received", "pending", "approved", "rejected", "paused", "disabled", "deleted"),
     comment="Content templates that `mentee whatsapp setup` made at Twilio: which question or notice, in which language, the digest of "
     "what it says, and whether Meta approved it. Until replaced. No personal data.",
 )

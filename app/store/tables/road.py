@@ -9,6 +9,7 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    PrimaryKeyConstraint,
     Table,
     UniqueConstraint,
     text,
@@ -114,7 +115,7 @@ turn_pictures = Table(
     Column("body", LargeBinary, nullable=False),
     Column("width", Integer, nullable=False),
     Column("height", Integer, nullable=False),
-    UniqueConstraint("turn_id", "number"),
+    PrimaryKeyConstraint("turn_id", "number"),
     comment="Pictures that came with a message, as the model saw them: scaled down, without what cameras write beside the "
     "pixels. As long as the texts of their turn. Service; never training.",
 )

@@ -83,8 +83,9 @@ function lineOf(line) {
 function roadOf(line) {
   if (line.in_adapter) return h("p", { class: "tag learnt" }, say("memory.adapter"));
   if (line.kind === "fact") return h("small", { class: "quiet" }, say("memory.fact"));
+  if (!line.road) return h("small", { class: "quiet" }, say("memory.kept"));
   const steps = ["uses", "conversations", "approved"].map((name) => {
-    const [done, needed] = line[name];
+    const [done, needed] = line.road[name];
     const words = say(`memory.${name}`, { done: Math.min(done, needed), needed });
     return h("label", { class: done >= needed ? "reached" : "" }, h("meter", { min: 0, max: needed, value: Math.min(done, needed) }), words);
   });

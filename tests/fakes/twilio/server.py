@@ -53,6 +53,7 @@ class _Fault:
     lose: bool = False
     garbage: bool = False
     delay_s: float = 0.0
+    answer_after_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -142,6 +143,10 @@ class TwilioServer:
         """Answer the next messages late."""
         self._faults.append(_Fault(times, delay_s=seconds))
 
+    def answer_late(self, seconds: float, times: int = 1) -> None:
+        """Send and report the next messages at once, and answer late."""
+        self._faults.append(_Fault(times, answer_after_s=seconds))
+
     async def wait_for(self, condition: Callable[[], object], timeout_s: float = 10.0) -> None:
         """Wait until `condition()` is true; raises `TimeoutError`."""
         async with asyncio.timeout(timeout_s):
@@ -188,6 +193,7 @@ class TwilioServer:
         if fault and fault.lose and request.transport:
             request.transport.abort()
         self._report_soon(sent, person)
+        await asyncio.sleep(fault.answer_after_s if fault else 0)
         body = {"sid": sent.sid, "account_sid": self.account_sid, "status": "queued", "body": sent.body}
         return web.json_response(body | {"to": form["To"], "from": form["From"]}, status=201)
 
