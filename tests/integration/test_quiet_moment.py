@@ -26,6 +26,8 @@ async def test_a_reply_that_takes_its_time_is_announced(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer
 ) -> None:
     ann = telegram_server.user("Ann")
+    ann.say("hi")
+    assert await until(telegram_server, ann, "You said: hi")  # the greeting is out
     model.always(faults.Slow(first_token_s=3.0))
     ann.say("hello")
     await telegram_server.wait_for(lambda: any(m.text == "…" for m in ann.chat.from_bot), 10)
