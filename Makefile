@@ -40,7 +40,10 @@ test-fast: install-dev ## The rules alone: no model, no browser, no database (un
 	@$(PYTEST) -m "not slow and not nightly" tests/unit
 
 nightly: install-dev browser ## Everything, the long ones included, and twenty times as many generated inputs
-	@MENTEE_TEST_SCALE=20 $(PYTEST) --timeout=3600 tests
+	@MENTEE_TEST_SCALE=20 $(PYTEST) --timeout=3600 -n 2 -m "not slow and not browser and not nightly" tests
+	@$(PYTEST) -n 2 -m "browser and not nightly" tests
+	@$(PYTEST) --timeout=3600 -n 2 --dist loadgroup -m "slow and not nightly" tests
+	@$(PYTEST) --timeout=3600 -m nightly tests
 
 dialogues: install-dev ## Draw every dialogue in both languages, as either platform shows it, into build/dialogues.html
 	@mkdir -p build
