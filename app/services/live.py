@@ -5,11 +5,12 @@ late edit can overwrite it. A platform that asks to wait ends the live view of t
 """
 
 import asyncio
+from contextlib import suppress
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content
 from app.domain.turn import Turn
-from app.errors import DeliveryError, DeliveryRetryError
+from app.errors import DeliveryError, DeliveryRetryError, StoreUnavailableError
 from app.ports import Channel
 from app.services.deliver import Deliverer
 from app.services.replies import worded
@@ -34,15 +35,18 @@ class Placeholder:
 
     async def put(self) -> None:
         """Have it sent, unless the reply is there already."""
-        async with self._store.single() as tx:
-            put = await outbox.put_placeholder(tx, self._turn.id, self._content)
-        if put:
-            self._deliverer.wake()
+        with suppress(StoreUnavailableError):  # then nobody sees it being written
+            async with self._store.single() as tx:
+                put = await outbox.put_placeholder(tx, self._turn.id, self._content)
+            if put:
+                self._deliverer.wake()
 
     async def message_id(self) -> str | None:
         """Return its platform id, once it was sent."""
-        async with self._store.single() as tx:
-            return await outbox.provider_id(tx, self._turn.id)
+        with suppress(StoreUnavailableError):
+            async with self._store.single() as tx:
+                return await outbox.provider_id(tx, self._turn.id)
+        return None
 
 
 class LiveView:
