@@ -316,10 +316,10 @@ async def sent(tx: Tx, row: Due, provider_message_id: str) -> Receipt:
 
 
 def _behind() -> ColumnElement[bool]:
-    other = outbox.alias()
+    other = outbox.alias("behind")
     return (
         select(other.c.id)
-        .where(other.c.chat_id == outbox.c.chat_id, other.c.id != outbox.c.id, text("outbox_1.state = 'due'"))
+        .where(other.c.chat_id == outbox.c.chat_id, other.c.id != outbox.c.id, text("behind.state = 'due'"))
         .exists()
     )
 
