@@ -91,25 +91,25 @@ class Deliverer:
     def slot(self, bot_id: UUID) -> Iterator[str | None]:
         """Keep a slot for what a bot says next; yield the name under which to claim it, None where nobody here sends it soon.
 
-        What is claimed is to be taken (`take`) inside the block.
+        What is claimed is to be taken (`take`) inside the block. Where that ends with an error something may have been claimed
+        that nobody was told of: the next look gives it back.
         """
         able = bot_id in self._channels and not self._stopping.is_set() and not self._settling
         kept = able and self._free > 0
         self._kept += kept
+        told = False
         try:
             yield self._owner if kept else None
+            told = True
         finally:
             self._kept -= kept
+            self._doubtful |= kept and not told
 
     def take(self, row: outbox.Due) -> None:
         """Send a part that was claimed under this deliverer's name."""
         task = asyncio.create_task(self._deliver(row))
         self._running[task] = row
         task.add_done_callback(self._ended)
-
-    def in_doubt(self) -> None:
-        """Something may have been claimed that nobody was told of: the next look gives it back."""
-        self._doubtful = True
 
     @property
     def _free(self) -> int:
@@ -130,6 +130,7 @@ class Deliverer:
                     self._doubtful = False
                 rows = await outbox.claim(tx, self._owner, free, self._channels.keys())
         except StoreUnavailableError:
+            self._doubtful = True  # only the answer may have been lost
             log.warning("outbox:claim:store_away")
             await asyncio.sleep(STORE_AWAY_S)
             return

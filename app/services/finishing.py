@@ -39,11 +39,7 @@ class Finisher:
         """Store a reply, or why there is none, and end its update. Raises `LeaseLostError`: then nothing is stored."""
         with self._deliverer.slot(work.claimed.bot_id) as sender:
             whole = self._ending(request, turn, plan, outcome, work, sender)
-            try:
-                ended = await self._end(request, plan, outcome, whole)
-            except BaseException:
-                self._deliverer.in_doubt()  # it may be stored, and its first part claimed
-                raise
+            ended = await self._end(request, plan, outcome, whole)
             reach("converse:stored")
             if ended.due:
                 self._deliverer.take(ended.due)

@@ -56,11 +56,7 @@ class Intake:
 
     async def _accept(self, bot_id: UUID, update: inbox.Stored) -> inbox.Accepted:
         with self._lanes.seat() as kept:
-            try:
-                accepted = await inbox.accept(self._pool, bot_id, update, self._lanes.owner if kept else None)
-            except BaseException:
-                self._lanes.in_doubt()  # it may be stored and claimed
-                raise
+            accepted = await inbox.accept(self._pool, bot_id, update, self._lanes.owner if kept else None)
             reach("intake:stored")
             if accepted.claimed:
                 self._lanes.take(accepted.claimed)

@@ -147,19 +147,21 @@ class LaneRunner:
                 work.followed = True
         self._woken.set()
 
-    def in_doubt(self) -> None:
-        """Something may have been claimed that nobody was told of: the next look gives it back."""
-        self._doubtful = True
-
     @contextmanager
     def seat(self) -> Iterator[bool]:
-        """Keep a seat for what is being stored, where one is free that nobody waits for; `take` it inside the block."""
+        """Keep a seat for what is being stored, where one is free that nobody waits for; `take` it inside the block.
+
+        Where that ends with an error something may have been claimed that nobody was told of: the next look gives it back.
+        """
         kept = not self._stopping.is_set() and not self._short and self._free > 0
         self._kept += kept
+        told = False
         try:
             yield kept
+            told = True
         finally:
             self._kept -= kept
+            self._doubtful |= kept and not told
             if kept:
                 self._seat_left()
 
@@ -211,6 +213,7 @@ class LaneRunner:
             self.wake()
             return
         except StoreUnavailableError as error:
+            self._doubtful = True  # only the answer may have been lost
             log.warning("inbox:claim:store_away", kind=type(error).__name__)
             await asyncio.sleep(STORE_AWAY_S)
             return

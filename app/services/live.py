@@ -15,7 +15,9 @@ from app.ports import Channel
 from app.services.deliver import Deliverer
 from app.services.replies import worded
 from app.store import Store, outbox
+from app.telemetry import Log
 
+log = Log(__name__)
 TYPING_S = 4.5
 # What comes within this is shown at once and whole: who reads it could not see that it was being written.
 QUIET_S = 0.3
@@ -76,6 +78,12 @@ class LiveView:
             task.cancel()
 
     async def _edits(self) -> None:
+        try:
+            await self._edit_on()
+        except StoreUnavailableError:
+            log.warning("live:edits:store_away")
+
+    async def _edit_on(self) -> None:
         pause = self._channel.capabilities.live_edit_s or 1.0
         limit = self._channel.capabilities.max_units
         if await self._wait(QUIET_S):

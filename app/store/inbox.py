@@ -173,8 +173,8 @@ class Ahead:
 
 
 async def ahead(tx: Tx, claimed: Claimed, most: int) -> Sequence[Ahead]:
-    """Return the updates before one that is handled, in its lane, the newest first."""
-    before = (inbox.c.lane == claimed.lane) & (inbox.c.id < claimed.id)
+    """Return the updates before one that is handled, in its lane and in the one that overtakes it, the newest first."""
+    before = inbox.c.lane.in_((claimed.lane, _overtaking(claimed))) & (inbox.c.id < claimed.id)
     columns = (inbox.c.state, inbox.c.error, inbox.c.body)
     rows = await tx.execute(select(*columns).where(before).order_by(inbox.c.id.desc()).limit(most))
     return [Ahead(row.state, row.error, bytes(row.body or b"")) for row in rows]
@@ -211,10 +211,15 @@ async def newest(tx: Tx, claimed: Claimed) -> bool:
 
 
 async def stopped(tx: Tx, claimed: Claimed) -> bool:
-    """Whether somebody asked to stop after an update came in: what stops overtakes, in the `stop:` lane of the same chat."""
-    bot, _, lane = claimed.lane.partition(":")
-    later = select(inbox.c.id).where(inbox.c.lane == f"{bot}:stop:{lane}", inbox.c.id > claimed.id).limit(1)
+    """Whether somebody asked to stop after an update came in."""
+    later = select(inbox.c.id).where(inbox.c.lane == _overtaking(claimed), inbox.c.id > claimed.id).limit(1)
     return await tx.scalar(later) is not None
+
+
+def _overtaking(claimed: Claimed) -> str:
+    """Return the lane of what stops, of the same chat: it overtakes."""
+    bot, _, lane = claimed.lane.partition(":")
+    return f"{bot}:stop:{lane}"
 
 
 async def retry(tx: Tx, claimed: Claimed, owner: str, delay_s: float, error: str) -> None:

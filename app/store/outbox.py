@@ -85,12 +85,12 @@ async def put_placeholder(tx: Tx, turn_id: UUID, content: Content) -> bool:
 
 def _changed(content: object) -> dict[str, object]:
     # A part on its way stays with whoever sends it: claimed anew before its platform id is known, it would be sent twice.
-    # What the platform took and could not deliver is there to be changed for nobody.
+    # What the platform took and could not deliver is there to be changed for nobody: it stays at the version that it took.
     undelivered = (outbox.c.state == "failed") & (outbox.c.sent_version == outbox.c.version)
     state = case((outbox.c.state.in_(("sending", "held")) | undelivered, outbox.c.state), else_="due")
     return {
         "content": content,
-        "version": outbox.c.version + 1,
+        "version": case((undelivered, outbox.c.version), else_=outbox.c.version + 1),
         "state": state,
         "due_at": None,
         "error": case((undelivered, outbox.c.error), else_=None),
@@ -316,10 +316,10 @@ async def sent(tx: Tx, row: Due, provider_message_id: str) -> Receipt:
 
 
 def _behind() -> ColumnElement[bool]:
-    other = outbox.alias()
+    other = outbox.alias("behind")
     return (
         select(other.c.id)
-        .where(other.c.chat_id == outbox.c.chat_id, other.c.id != outbox.c.id, text("outbox_1.state = 'due'"))
+        .where(other.c.chat_id == outbox.c.chat_id, other.c.id != outbox.c.id, text("behind.state = 'due'"))
         .exists()
     )
 

@@ -1,13 +1,13 @@
 """Edits: what somebody changed in their last message is answered again, in their last correction replaces what it taught.
 
-What was edited into a command is one. A command, or what was turned away, began nothing that could change: with other words
-it is as if it had just been sent.
+What was edited into a command is one. A command, what was turned away, or could not be handled, began nothing that could
+change: with other words it is as if it had just been sent.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.domain.event import EditEvent, MessageEvent
+from app.domain.event import STOPPING, EditEvent, MessageEvent
 from app.domain.feedback import Feedback
 from app.domain.text import is_blank, storable
 from app.domain.turn import Turn
@@ -20,6 +20,7 @@ from bots.dialogue.parts import Parts
 from bots.dialogue.room import Room
 
 LOOKED_AT = 20
+BEGAN_NOTHING = frozenset({"refused", "dead"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class _Before:
 
 
 async def is_like_new(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:
-    """Whether an edit is of the last thing that its person said here, and makes a command of it or of what began nothing."""
+    """Whether an edit is of the last thing that was said here, and makes a command of it or changes what began nothing."""
     if event.written is None:
         return False
     commands = event.written.command is not None
@@ -52,7 +53,7 @@ async def is_like_new(tx: Tx, room: Room, event: EditEvent, work: Work) -> bool:
         return False
     if commands:
         return before.written is not None or await _is_newest(tx, room, turn)
-    began_nothing = before.first is not None and (before.first.command is not None or before.state == "refused")
+    began_nothing = before.first is not None and (before.first.command is not None or before.state in BEGAN_NOTHING)
     return turn is None and began_nothing
 
 
@@ -215,7 +216,7 @@ async def _before(tx: Tx, room: Room, event: EditEvent, work: Work) -> _Before:
                 return _Before(written or one, one, earlier.state, last)
             if isinstance(one, EditEvent) and same and earlier.state == "done" and not earlier.error:
                 written = written or one.as_sent
-            last = last and not isinstance(one, MessageEvent)
+            last = last and (isinstance(one, EditEvent) or one.command in STOPPING)  # who stops says nothing more
     return _Before(written, None, "", last)
 
 

@@ -44,9 +44,10 @@ def split(markdown: str) -> list[str]:
 
 
 def _signs(line: str) -> Iterator[str]:
-    """Yield the parts of a line that is nothing but signs: below a number they would be read as Markdown."""
+    """Yield the parts of a line that is nothing but signs: below a number they would be read as Markdown, blanks before too."""
     for start in range(0, len(line), _ROOM):
-        yield _SIGN.sub(r"\\\g<0>", line[start : start + _ROOM])
+        if piece := line[start : start + _ROOM].strip():
+            yield _SIGN.sub(r"\\\g<0>", piece)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from app.services.intake import Intake
 from app.services.lanes import LaneRunner, Work
 from app.store import StatementPool, Store, inbox, people
 from bots.base import RawUpdate
+from tests.support.deaf import DeafStore
 from tests.support.road import Road
 
 
@@ -354,6 +355,25 @@ async def test_what_was_claimed_unheard_is_given_back(database_url: str, store: 
     assert handled == [1]
     await runner.stop()
     await asyncio.gather(running, pool.close())
+
+
+async def test_what_the_loop_claimed_unheard_is_given_back(
+    database_url: str, store: Store, pool: StatementPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "STORE_AWAY_S", 0.01)
+    bot, handled = await a_bot(store), list[int]()
+
+    async def handle(work: Work) -> None:
+        handled.append(work.claimed.attempts)
+
+    await inbox.accept(pool, bot, update_of(1, "71:"))
+    deaf = DeafStore(database_url)
+    runner = LaneRunner(deaf, handle, "host:1")
+    running = asyncio.create_task(runner.run())
+    await all_done(store, 5)
+    assert handled == [1]
+    await runner.stop()
+    await asyncio.gather(running, deaf.close())
 
 
 async def test_intake_and_loop_share_the_seats(store: Store, pool: StatementPool) -> None:

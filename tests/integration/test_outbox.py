@@ -17,6 +17,7 @@ from app.services import deliver
 from app.services.deliver import Deliverer
 from app.store import Store, outbox, people, sessions, turns
 from app.store.outbox import Due
+from tests.support.deaf import DeafStore
 from tests.support.road import Item
 from tests.support.webchat import MADE
 
@@ -261,13 +262,29 @@ async def test_what_was_claimed_by_a_statement_whose_answer_was_lost_goes_out_at
 ) -> None:
     platform = MovingPlatform()
     deliverer = Deliverer(store, {part.bot_id: platform}, OWNER, asyncio.Event())  # type: ignore[dict-item]
-    deliverer.in_doubt()
+    with pytest.raises(ConnectionError), deliverer.slot(part.bot_id):
+        raise ConnectionError
     running = asyncio.create_task(deliverer.run())
     await seen(lambda: platform.shown)
     await deliverer.stop()
     await running
     assert [words for _, words in platform.shown] == ["…"]
     assert (await row_of(store))["state"] == "sent"
+
+
+async def test_what_the_loop_claimed_unheard_goes_out_at_the_next_look(
+    database_url: str, store: Store, part: Due, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deliver, "STORE_AWAY_S", 0.01)
+    async with store.begin() as tx:
+        await outbox.put_back(tx, part, 0.0, "asked_to_wait")
+    platform, deaf = MovingPlatform(), DeafStore(database_url)
+    deliverer = Deliverer(deaf, {part.bot_id: platform}, OWNER, asyncio.Event())  # type: ignore[dict-item]
+    running = asyncio.create_task(deliverer.run())
+    await seen(lambda: platform.shown)
+    await deliverer.stop()
+    await asyncio.gather(running, deaf.close())
+    assert [words for _, words in platform.shown] == ["…"]
 
 
 async def test_a_slot_is_kept_for_bots_that_are_sent_for_here(store: Store, part: Due) -> None:

@@ -125,6 +125,41 @@ async def test_an_older_message_does_not_become_a_command(
     assert len(await asked(telegram)) == 3
 
 
+async def test_a_stop_that_is_edited_into_words_is_answered(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    said = ann.say("/stop")
+    await read(telegram_server, ann, "I'm not writing anything")
+    await settled(telegram)
+    ann.edit(said, "hello")
+    await read(telegram_server, ann, "You said: hello")
+    await settled(telegram)
+    assert await asked(telegram) == [("good morning", False), ("hello", False)]
+
+
+async def test_a_stop_since_keeps_no_message_from_becoming_a_command(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    said = ann.say("hello")
+    await read(telegram_server, ann, "You said: hello")
+    ann.say("/stop")
+    await read(telegram_server, ann, "I'm not writing anything")
+    await settled(telegram)
+    ann.edit(said, "/help")
+    await read(telegram_server, ann, HELP)
+
+
+async def test_what_could_not_be_handled_is_answered_once_it_is_edited(
+    telegram: Road, telegram_server: TelegramServer, ann: User
+) -> None:
+    said = ann.send(extra={"location": {"latitude": 1.0, "longitude": 2.0}})
+    await read(telegram_server, ann, "a place")
+    await settled(telegram)
+    await telegram.store_execute("update inbox set state = 'dead' where state = 'refused'")
+    ann.edit(said, "short")
+    await read(telegram_server, ann, "You said: short")
+
+
 async def test_an_edit_into_retry_that_was_cut_off_answers_once_more_and_only_that(
     telegram: Road, telegram_server: TelegramServer, model: ModelServer, ann: User
 ) -> None:

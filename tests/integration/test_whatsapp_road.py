@@ -334,6 +334,7 @@ async def test_a_failure_that_is_reported_later_is_kept_and_never_taken_back(
     async with whatsapp.store.begin() as tx:
         (row,) = await tx.execute(text("select id from outbox where provider_message_id = :sid"), {"sid": lost.sid})
         await outbox.change(tx, row.id, Content("settled"))
+        await outbox.change(tx, row.id, Content("settled once more"))
     await settled(whatsapp)
     after = await whatsapp.rows("select state, error from outbox where provider_message_id = :sid", sid=lost.sid)
     assert after == [{"state": "failed", "error": "twilio_63013"}]

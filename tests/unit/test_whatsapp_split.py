@@ -97,6 +97,14 @@ def test_a_long_run_of_signs_is_shown_whole(sign: str, length: int) -> None:
         assert re.sub(r"\s", "", "".join(shown(parts))) == re.sub(r"\s", "", text)
 
 
+@pytest.mark.parametrize("gap", [" ", " " * 6, " " * 2000])
+def test_a_long_run_of_signs_far_apart_is_shown_whole(gap: str) -> None:
+    run = gap.join("#" * 600)
+    parts = split(run)
+    assert all(units(render(part)) <= MAX_UNITS for part in parts)
+    assert re.sub(r"\s", "", "".join(shown(parts))) == "#" * 600
+
+
 @pytest.mark.parametrize("begins", ["# ", "- ", "+ ", "* ", "> ", "~~~", "--- ", "*** ", "==="])
 def test_what_stood_within_a_line_begins_nothing_where_the_line_is_cut(begins: str) -> None:
     line = f"{begins}word " * 500
