@@ -309,7 +309,7 @@ async def give_back(tx: Tx, owner: str, bots: Collection[UUID], handled: Collect
 
 
 async def sent(tx: Tx, row: Due, provider_message_id: str) -> Receipt:
-    """Record what the platform has now; a content that changed meanwhile stays due."""
+    """Record what the platform has now; a content that changed meanwhile stays due. What is recorded already stays as it is."""
     values = _claim_of(row) | {"message_id": provider_message_id, "shown": row.version}
     followed = (await tx.execute(_SENT, values)).scalar_one_or_none()
     return Receipt(recorded=followed is not None, followed=followed is not False)
@@ -326,14 +326,18 @@ def _behind() -> ColumnElement[bool]:
 
 _HELD = update(outbox).where(outbox.c.id == bindparam("row"), outbox.c.lease_until == bindparam("lease"))
 _SHOWN = bindparam("shown", type_=Integer)
-_SENT = _HELD.values(
-    provider_message_id=bindparam("message_id"),
-    sent_version=_SHOWN,
-    sent_at=func.now(),
-    attempts=0,
-    error=None,
-    state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
-).returning((outbox.c.version != _SHOWN) | _behind())
+_SENT = (
+    _HELD.where(outbox.c.state == "sending")
+    .values(
+        provider_message_id=bindparam("message_id"),
+        sent_version=_SHOWN,
+        sent_at=func.now(),
+        attempts=0,
+        error=None,
+        state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
+    )
+    .returning((outbox.c.version != _SHOWN) | _behind())
+)
 
 
 async def is_unread(tx: Tx, row: Due) -> bool:
