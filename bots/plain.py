@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
-from app.domain.text import storable
+from app.domain.text import is_blank, storable
 from bots.markdown import LINE_BREAK, clean, link_in_words, only_signs, solid, tokens_of, widen
 
 _NAME = re.compile(r"\w+")
@@ -45,7 +45,8 @@ def plain(markdown: str) -> str:
             _rewrite(lines, first, token, around)
     text = "\n".join(line for number, line in enumerate(lines) if number not in dropped).strip("\n")
     text = text.replace(_WITHIN, "\n")
-    return text if solid(text) >= solid(LINE_BREAK.sub("", source)) else source.strip()
+    whole = solid(text) >= solid(LINE_BREAK.sub("", source)) and not is_blank(text)
+    return text if whole else source.strip()
 
 
 def _rewrite(lines: list[str], first: int, token: Token, around: str) -> None:

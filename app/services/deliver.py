@@ -14,6 +14,7 @@ nothing else is on its way in its chat (`slot`, `take`); the loop looks for ever
 """
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -42,6 +43,7 @@ MAX_BACKOFF_S = 300.0
 HOUR_S = 3600.0
 # Shorter than the lease: who is still sending when it ends would be joined by a second sender.
 SEND_S = outbox.LEASE_S * 0.75
+RECEIPT_AGAIN_S = 0.5
 
 
 class Deliverer:
@@ -195,13 +197,25 @@ class Deliverer:
             await self._receipt(row, message_id)
 
     async def _receipt(self, row: outbox.Due, message_id: str) -> None:
-        async with self._store.single() as tx:
-            receipt = await outbox.sent(tx, row, message_id)
+        receipt = await self._recorded(row, message_id)
         self._count(row, "sent")
         if not receipt.recorded:
             log.warning("outbox:claim:lost", outbox=row.id)
         if not receipt.followed:
             self._quiet.add(row.id)
+
+    async def _recorded(self, row: outbox.Due, message_id: str) -> outbox.Receipt:
+        """Record what the platform has, again where only a connection was lost: as long as the claim surely lasts."""
+        until = time.monotonic() + outbox.LEASE_S - SEND_S
+        while True:
+            try:
+                async with self._store.single() as tx:
+                    return await outbox.sent(tx, row, message_id)
+            except StoreUnavailableError:
+                if time.monotonic() >= until:
+                    raise
+                log.warning("outbox:receipt:again", outbox=row.id)
+            await asyncio.sleep(RECEIPT_AGAIN_S)
 
     def _closed(self, row: outbox.Due) -> bool:
         """Whether nothing freely written is taken in a chat now. Where nobody knows, the platform is asked.

@@ -185,15 +185,26 @@ async def told_since(tx: Tx, chat_id: UUID, words: str, inbox_id: int) -> bool:
     return await tx.scalar(select(outbox.c.id).where(same, outbox.c.created_at >= came).limit(1)) is not None
 
 
+_NO_WORD = (outbox.c.state == "sent") & outbox.c.delivery.is_(None)
+
+
+def _known(bot_id: UUID, message_id: str) -> ColumnElement[bool]:
+    mine = select(chats.c.id).where(chats.c.bot_id == bot_id)
+    return (outbox.c.provider_message_id == message_id) & outbox.c.chat_id.in_(mine)
+
+
+async def without_word(tx: Tx, bot_id: UUID, message_id: str) -> bool:
+    """Whether a message went out and nothing is known of its way: whatever is told of it is told for the first time."""
+    return await tx.scalar(select(outbox.c.id).where(_known(bot_id, message_id), _NO_WORD)) is not None
+
+
 async def undelivered(tx: Tx, bot_id: UUID, message_id: str, reason: str) -> UUID | None:
     """Note that a sent part never arrived, for good; return its chat, None when no such part is known.
 
     What arrived has arrived: a later word that it did not has no effect.
     """
-    mine = select(chats.c.id).where(chats.c.bot_id == bot_id)
-    known = (outbox.c.provider_message_id == message_id) & outbox.c.chat_id.in_(mine)
-    lost = (outbox.c.state == "sent") & outbox.c.delivery.is_(None)
-    state, error = case((lost, "failed"), else_=outbox.c.state), case((lost, reason), else_=outbox.c.error)
+    state, error = case((_NO_WORD, "failed"), else_=outbox.c.state), case((_NO_WORD, reason), else_=outbox.c.error)
+    known = _known(bot_id, message_id)
     noted = update(outbox).where(known).values(state=state, error=error).returning(outbox.c.chat_id)
     found = (await tx.execute(noted)).scalars().first()
     return UUID(str(found)) if found else None
@@ -309,7 +320,7 @@ async def give_back(tx: Tx, owner: str, bots: Collection[UUID], handled: Collect
 
 
 async def sent(tx: Tx, row: Due, provider_message_id: str) -> Receipt:
-    """Record what the platform has now; a content that changed meanwhile stays due."""
+    """Record what the platform has now; a content that changed meanwhile stays due. What is recorded already stays as it is."""
     values = _claim_of(row) | {"message_id": provider_message_id, "shown": row.version}
     followed = (await tx.execute(_SENT, values)).scalar_one_or_none()
     return Receipt(recorded=followed is not None, followed=followed is not False)
@@ -326,14 +337,18 @@ def _behind() -> ColumnElement[bool]:
 
 _HELD = update(outbox).where(outbox.c.id == bindparam("row"), outbox.c.lease_until == bindparam("lease"))
 _SHOWN = bindparam("shown", type_=Integer)
-_SENT = _HELD.values(
-    provider_message_id=bindparam("message_id"),
-    sent_version=_SHOWN,
-    sent_at=func.now(),
-    attempts=0,
-    error=None,
-    state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
-).returning((outbox.c.version != _SHOWN) | _behind())
+_SENT = (
+    _HELD.where(outbox.c.state == "sending")
+    .values(
+        provider_message_id=bindparam("message_id"),
+        sent_version=_SHOWN,
+        sent_at=func.now(),
+        attempts=0,
+        error=None,
+        state=case((outbox.c.version == _SHOWN, "sent"), else_="due"),
+    )
+    .returning((outbox.c.version != _SHOWN) | _behind())
+)
 
 
 async def is_unread(tx: Tx, row: Due) -> bool:

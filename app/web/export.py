@@ -38,7 +38,8 @@ def add_export_route(app: web.Application, store: Store, secret: bytes) -> None:
                 await _send(response, file)
         return response
 
-    app.router.add_get("/export/{token}", export)
+    # An answer to HEAD has no body; ours would be read as the next answer on the same connection.
+    app.router.add_get("/export/{token}", export, allow_head=False)
 
 
 async def _send(response: web.StreamResponse, file: IO[bytes]) -> None:

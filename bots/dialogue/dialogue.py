@@ -222,9 +222,11 @@ class Dialogue:
         """Note what the platform could not deliver; its word may come before our own receipt is stored."""
         async with self._parts.store.begin() as tx:
             await _have_receipt(tx, event, work)
+            # Told twice, it says nothing of a person who has written since.
+            gone = event.gone and await outbox.without_word(tx, work.claimed.bot_id, event.message_id)
             lost = holding.take_back if event.too_late else outbox.undelivered
             chat_id = await lost(tx, work.claimed.bot_id, event.message_id, event.reason)
-            if chat_id and event.gone:
+            if chat_id and gone:
                 await outbox.withdraw(tx, chat_id)
                 await people.set_chat_status(tx, chat_id, "gone")
             if chat_id is None and work.claimed.attempts < MAX_ATTEMPTS:

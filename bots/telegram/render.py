@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from markdown_it.token import Token
 
-from app.domain.text import storable
+from app.domain.text import is_blank, storable
 from bots.markdown import LINE_BREAK, MAX_NESTING, clean, only_signs, solid, tokens_of, tokens_without_tables, widen
 from bots.telegram.ink import TAG
 from bots.telegram.marks import Entity, Rendered, entities
@@ -24,7 +24,7 @@ def render(markdown: str) -> Rendered:
     whole = solid(html.unescape(TAG.sub("", LINE_BREAK.sub("", source))))
     for read in (tokens_of, tokens_without_tables):
         rendered = _rendered(source, read)
-        if rendered and solid(rendered.text) + _hidden(rendered) >= whole:
+        if rendered and solid(rendered.text) + _hidden(rendered) >= whole and not is_blank(rendered.text):
             return rendered
     return Rendered(source.strip())
 

@@ -55,7 +55,7 @@ def create_web_chat(
             web.post("/api/updates", receive.updates),
             web.get("/api/messages", read.messages),
             web.get("/api/me", read.me),
-            web.get("/api/stream", live.stream),
+            web.get("/api/stream", live.stream, allow_head=False),
             web.get(r"/api/files/{part:\d{1,18}}", read.file),
         ]
     )

@@ -15,7 +15,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from bots.lone_signs import keep_lone_signs
-from bots.markdown import ChatInline, only_signs
+from bots.markdown import LINE_BREAK, ChatInline, only_signs
 from bots.tables import limit_tables
 
 TAGS = {
@@ -50,7 +50,7 @@ def _picture(_: RendererProtocol, tokens: Sequence[Token], index: int, __: Optio
 
 def html(text: str) -> str:
     """Return the Markdown `text` as safe HTML."""
-    if only_signs(text):
+    if only_signs(text) or not LINE_BREAK.sub("", text).strip():
         return f"<p>{escape(text.strip())}</p>\n"
     return nh3.clean(
         _markdown().render(text),

@@ -8,6 +8,7 @@ from uuid import uuid4
 import aiohttp
 import pytest
 
+from app import clock
 from app.errors import NotFoundError
 from app.services.export import LINK_S, link_token, person_of
 from tests.fakes.twilio import TwilioServer
@@ -46,6 +47,21 @@ async def test_on_whatsapp_the_file_is_behind_a_link(whatsapp: Road, twilio_serv
 @pytest.mark.parametrize("token", ["x", "A" * 54, "%00", "é", "ab" * 40, "A" * 6000])
 async def test_a_token_that_is_not_ours_leads_nowhere(running: Road, token: str) -> None:
     assert (await fetched(running, token))[0] == 404
+
+
+async def test_who_asks_for_the_head_alone_is_sent_nothing_that_another_could_read(running: Road) -> None:
+    """An answer to HEAD has no body: what came as one would be read as the next answer, by whoever shares the connection."""
+    async with running.visitor() as visitor, aiohttp.ClientSession() as session:
+        await visitor.ask("hello")
+        (person,) = await running.rows("select id from people")
+        secret = running.settings.mentee_secret
+        assert secret
+        token = link_token(secret.get_secret_value().encode(), person["id"], clock.now())
+        async with session.head(f"{running.url}/export/{token}") as answer:
+            assert answer.status == 405
+        for _ in range(2):
+            async with session.get(f"{running.url}/export/{token}") as answer:
+                assert json.loads(await answer.text())["person"]["id"] == str(person["id"])
 
 
 def test_a_token_opens_what_it_names_until_its_end() -> None:

@@ -314,6 +314,28 @@ async def test_who_opted_out_is_left_alone(whatsapp: Road, twilio_server: Twilio
     assert [r["status"] for r in await whatsapp.rows("select status from chats")] == ["gone"]
 
 
+async def test_that_somebody_is_gone_counts_once_and_not_after_they_wrote_again(
+    whatsapp: Road, twilio_server: TwilioServer
+) -> None:
+    ann = twilio_server.person()
+    twilio_server.reports = False
+    await ann.say("hello")
+    lost = await until(ann, "You said: hello")
+    await settled(whatsapp)
+
+    async def told(status: str) -> list[str]:
+        known = {"AccountSid": twilio_server.account_sid, "From": twilio_server.sender, "To": ann.address}
+        form = known | {"MessageSid": lost.sid, "MessageStatus": status, "ErrorCode": "63024"}
+        assert await twilio_server.hook.post(f"{PATH}/status", list(form.items())) == 200
+        await settled(whatsapp)
+        return [row["status"] for row in await whatsapp.rows("select status from chats")]
+
+    assert await told("failed") == ["gone"]
+    await ann.say("I am back")
+    await until(ann, "You said: I am back")
+    assert await told("undelivered") == ["active"]
+
+
 async def test_a_failure_that_is_reported_later_is_kept_and_never_taken_back(
     whatsapp: Road, twilio_server: TwilioServer
 ) -> None:

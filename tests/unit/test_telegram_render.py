@@ -46,7 +46,7 @@ def formats(markdown: str) -> list[tuple[str, str]]:
         ("5. five\n6. six", "5. five\n6. six", []),
         ("<u>under</u> <div>stays</div>", "under <div>stays</div>", [("underline", "under")]),
         ("one<br>two", "one\ntwo", []),
-        ("```\n```", "", []),
+        ("```\n```", "```\n```", []),
         ("signs:\n- #\n- >\n- *\n- +\n- -", "signs:\n• #\n• >\n• *\n• +\n• -", []),
         ("1. >\n2. #", "1. >\n2. #", []),
         ("Write\n##\nand\n\n>\n\nfor a quote", "Write\n##\nand\n\n>\n\nfor a quote", []),

@@ -18,6 +18,15 @@ def test_a_formula_is_shown_as_it_is(formula: str) -> None:
     assert html(formula) == f"<p>{formula}</p>\n"
 
 
+@pytest.mark.parametrize("breaks", ["<br><br>", "<br>\n<br>", " <BR/> <br /> ", "**<br>**"])
+def test_an_answer_of_nothing_but_line_breaks_is_shown_as_it_is_written(breaks: str) -> None:
+    """A platform refuses what nobody could see; on a page it would be an empty answer."""
+    shown = [telegram(breaks).text, whatsapp(breaks), plain(breaks)]
+    assert shown == [breaks.strip()] * 3
+    if "*" not in breaks:
+        assert unescape(html(breaks)) == f"<p>{breaks.strip()}</p>\n"
+
+
 @pytest.mark.parametrize("sign", ["#", "*", ">", "-", "`", "***", "```", "|", "+ - *", "~~~", "[]()", "<br>", "<BR/>"])
 def test_a_sign_alone_is_shown_everywhere(sign: str) -> None:
     assert unescape(html(sign)) == f"<p>{sign}</p>\n"
