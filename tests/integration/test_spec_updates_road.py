@@ -25,6 +25,9 @@ async def test_every_update_that_the_specification_allows_comes_to_an_end(
     spec = specification()
     world = World(asyncio.get_running_loop(), telegram_server, model, database_url)
     numbers = count(FIRST_ID)
+    telegram_server.user(
+        "Somebody"
+    )  # the first has an id that is drawn: what is said there may take the place of their words
     ann = telegram_server.user("Ann")
 
     @settings(

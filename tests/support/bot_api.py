@@ -64,7 +64,11 @@ def _value(spec: JSON, kind: str, field: JSON, depth: int) -> st.SearchStrategy[
 def _object(draw: st.DrawFn, spec: JSON, kind: str, depth: int) -> JSON:
     declared = spec["types"][kind]
     if "subtypes" in declared:
-        return draw(st.sampled_from(declared["subtypes"]).flatmap(lambda one: _object(spec, one, depth)))
+        # Some of them are plain values or lists of themselves, as in a rich text.
+        plain = [one for one in declared["subtypes"] if one not in spec["types"]]
+        kinds = plain if plain and depth >= DEEP else declared["subtypes"]
+        one = draw(st.sampled_from(kinds))
+        return draw(_value(spec, one, {"name": "text", "types": [one]}, depth - (one in spec["types"])))
     fields = declared.get("fields", [])
     optional = [field["name"] for field in fields if not field["required"]]
     most = max(0, 4 - depth)
