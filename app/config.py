@@ -18,6 +18,7 @@ from app.errors import ConfigError
 Network = IPv4Network | IPv6Network
 LADDER_PREFIX = "LADDER_"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_ADDRESS = re.compile(r"https?://[^\s/?#]+[^\s?#]*")
 _ALLOWED = re.compile(r"[a-z][a-z0-9_-]*:\S+")
 
 
@@ -124,6 +125,13 @@ class Settings(BaseSettings):
         # LANGUAGE is also gettext's list of locales ("ko_KR:en"), set on many desktops: its first language counts.
         first = str(value).split(":")[0][:2].lower()
         return first if first in {"en", "ko"} else "en"
+
+    @field_validator("public_url")
+    @classmethod
+    def _an_address(cls, address: str | None) -> str | None:
+        if address and not _ADDRESS.fullmatch(address):
+            raise ValueError("write it with https:// (or http://) and without spaces, as in https://bot.example.org")
+        return address
 
     @field_validator("trusted_proxies")
     @classmethod

@@ -42,7 +42,7 @@ from app.gateway.parts import Shared, build_channels
 from app.ports import Channel, Push
 from app.services.converse import Converse
 from app.services.deliver import Deliverer
-from app.services.housekeeping import keep_house
+from app.services.housekeeping import free_the_dead, keep_house
 from app.services.intake import Intake
 from app.services.judging import Judge
 from app.services.lanes import LaneRunner
@@ -192,7 +192,12 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
         store=store,
         lanes=lanes,
         deliverer=deliverer,
-        loops=(wake.run(), stops.run(), keep_house(store, settings)),
+        loops=(
+            wake.run(),
+            stops.run(),
+            keep_house(store, settings),
+            free_the_dead(store, socket.gethostname(), psutil.pid_exists),
+        ),
         channels=built.parts,
         keeper=keeper,
         closing=[one.close() for one in opened if one],

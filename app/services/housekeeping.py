@@ -3,6 +3,7 @@ people who are long gone; what is taken up again; and who is told that something
 """
 
 import asyncio
+from collections.abc import Callable
 from uuid import UUID
 
 from app.config import Settings
@@ -12,6 +13,7 @@ from app.errors import NotFoundError, StoreUnavailableError
 from app.services import learn
 from app.services.forget import forget_person
 from app.store import Store, Tx, holding, inbox, leaving, outbox, turns
+from app.store.owners import release_dead
 from app.telemetry import Log
 
 log = Log(__name__)
@@ -19,6 +21,7 @@ EVERY_S = 60.0
 # Each takes its files along; more wait for the next minute.
 MOST_FORGOTTEN = 20
 MOST_TOLD = 100
+DEAD_S = 5.0
 
 
 async def keep_house(store: Store, settings: Settings) -> None:
@@ -29,6 +32,19 @@ async def keep_house(store: Store, settings: Settings) -> None:
         except StoreUnavailableError:
             log.warning("housekeeping:store:away")
         await asyncio.sleep(EVERY_S)
+
+
+async def free_the_dead(store: Store, host: str, alive: Callable[[int], bool]) -> None:
+    """Give back every few seconds what dead processes of this host hold, until cancelled: nobody waits for their leases."""
+    while True:
+        try:
+            async with store.begin() as tx:
+                freed = await release_dead(tx, host, alive)
+            if freed:
+                log.warning("housekeeping:owners:dead", owners=freed)
+        except StoreUnavailableError:
+            log.warning("housekeeping:store:away")
+        await asyncio.sleep(DEAD_S)
 
 
 async def clean(store: Store, settings: Settings) -> None:

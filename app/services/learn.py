@@ -104,6 +104,8 @@ async def progress(tx: Tx, person_id: UUID, settings: Settings) -> LearningProgr
     key = await _key(tx, consents, step, verdict, lines)
     if key == "learning_collecting" and not lines and await _keeps(tx, person_id):
         key = "learning_kept"
+    elif key == "learning_collecting" and prompts >= settings.ladder.train_min_prompts:
+        key = "learning_proving"
     return LearningProgress(key, lines, prompts, settings.ladder.train_min_prompts, step, verdict)
 
 

@@ -26,23 +26,27 @@ async def doctor(settings: TelegramSettings, house: Settings, language: str) -> 
     what = say(language, "telegram_doctor")
     if not settings.on:
         return [Finding(what, "skip", say(language, "telegram_doctor_off"))]
-    name, problem = await _asked(settings)
+    try:
+        name, problem = await _asked(settings)
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+        # Only the type: the message of a client error holds the URL, and the URL holds the token.
+        return [Finding(what, "bad", say(language, "telegram_doctor_away", detail=type(error).__name__))]
     if problem:
         return [Finding(what, "bad", say(language, "telegram_doctor_bad", detail=problem))]
     return [Finding(what, "ok", f"@{name}")]
 
 
 async def _asked(settings: TelegramSettings) -> tuple[str, str | None]:
-    """Return the bot's user name and what is wrong."""
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=_TIMEOUT) as session,
-            session.get(f"{settings.telegram_base_url}{settings.token}/getMe") as answer,
-        ):
-            body = await answer.json()
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        # Only the type: the message of a client error holds the URL, and the URL holds the token.
-        return "", type(error).__name__
+    """Return the bot's user name and why it was refused.
+
+    Raises:
+        aiohttp.ClientError, TimeoutError, OSError, ValueError: nobody answered, or not as Telegram does.
+    """
+    async with (
+        aiohttp.ClientSession(timeout=_TIMEOUT) as session,
+        session.get(f"{settings.telegram_base_url}{settings.token}/getMe") as answer,
+    ):
+        body = await answer.json()
     if not isinstance(body, dict) or not body.get("ok"):
         return "", _refusal(body, answer.status)
     known = body.get("result")

@@ -50,6 +50,6 @@ class TelegramSettings(ChannelSettings):
         return self.token.partition(":")[0]
 
     def lacking(self, house: Settings) -> str | None:
-        if self.telegram_mode == "webhook" and not (house.public_url and self.telegram_webhook_secret):
-            return "TELEGRAM_MODE=webhook needs PUBLIC_URL and TELEGRAM_WEBHOOK_SECRET"
-        return None
+        needed = {"PUBLIC_URL": house.public_url, "TELEGRAM_WEBHOOK_SECRET": self.telegram_webhook_secret}
+        missing = " and ".join(name for name, value in needed.items() if not value)
+        return f"TELEGRAM_MODE=webhook needs {missing}" if missing and self.telegram_mode == "webhook" else None

@@ -13,7 +13,7 @@ from app.domain.outgoing import Content
 from app.domain.turn import Origin
 from app.errors import ChatMovedError, DeliveryRetryError, DeliveryUncertainError
 from app.ports import Capabilities
-from app.services import deliver
+from app.services import deliver, housekeeping
 from app.services.deliver import Deliverer
 from app.store import Store, outbox, people, sessions, turns
 from app.store.outbox import Due
@@ -298,3 +298,21 @@ async def test_a_slot_is_kept_for_bots_that_are_sent_for_here(store: Store, part
     await deliverer.stop()
     with deliverer.slot(part.bot_id) as late:
         assert late is None
+
+
+async def test_what_a_dead_process_was_sending_is_sent_by_who_lives(
+    store: Store, part: Due, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "DEAD_S", 0.05)
+    dead: set[int] = set()
+    platform = Platform()
+    async with store.begin() as tx:  # another gateway of this machine, killed while it was sending
+        await tx.execute(text("update outbox set owner = 'here:abc:4242'"))
+    freeing = asyncio.create_task(housekeeping.free_the_dead(store, "here", lambda pid: pid not in dead))
+    async with delivering(store, {part.bot_id: platform}):
+        await asyncio.sleep(0.3)
+        assert not platform.sent
+        dead.add(4242)
+        await seen(lambda: platform.sent)
+    freeing.cancel()
+    assert platform.sent == ["…"]

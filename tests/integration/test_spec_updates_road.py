@@ -25,9 +25,8 @@ async def test_every_update_that_the_specification_allows_comes_to_an_end(
     spec = specification()
     world = World(asyncio.get_running_loop(), telegram_server, model, database_url)
     numbers = count(FIRST_ID)
-    telegram_server.user(
-        "Somebody"
-    )  # the first has an id that is drawn: what is said there may take the place of their words
+    for other in ("Bo", "Cleo"):  # whose ids are drawn: what is said there may stand in the way of their own words
+        telegram_server.user(other)
     ann = telegram_server.user("Ann")
 
     @settings(

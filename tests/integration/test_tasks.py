@@ -209,8 +209,8 @@ async def test_graduation_queues_one_training_and_says_how_far_it_is(learner: Le
 @pytest.mark.parametrize(
     ("spoil", "key"),
     [
-        ("update memory_lines set uses = 0", "learning_collecting"),
-        ("delete from examples", "learning_collecting"),
+        ("update memory_lines set uses = 0", "learning_proving"),
+        ("delete from examples", "learning_proving"),
         ("update turns set user_text = null where number > 1", "learning_collecting"),
         ("update feedback set quarantined = true", "learning_kept"),
         ("update feedback set flags = flags || '{\"spoken\": true}'", "learning_kept"),

@@ -44,6 +44,7 @@ inbox = Table(
     one_of("state", "stored", "claimed", "done", "refused", "quarantined", "dead"),
     Index("ix_inbox_waiting", "lane", "id", postgresql_where=text("state in ('stored', 'claimed')")),
     Index("ix_inbox_claimed", "lane", unique=True, postgresql_where=text("state = 'claimed'")),
+    Index("ix_inbox_lane_id", "lane", "id"),
     comment="Raw updates as they came, before parsing; one claimed row per lane keeps a chat in order. Bodies go after "
     "RAW_BODY_DAYS or when forgotten. Service.",
 )
