@@ -97,7 +97,7 @@ def _changed(content: object) -> dict[str, object]:
     }
 
 
-# The same where the new content comes claimed by whoever sends it, in a row that nobody holds.
+# The same where a reply takes the place of its placeholder, claimed by whoever sends it unless somebody sends that now.
 CHANGED = """
     content = excluded.content, version = outbox.version + 1, due_at = null, error = null,
     state = case when outbox.state in ('sending', 'held') then outbox.state else excluded.state end,
