@@ -8,10 +8,7 @@ Composition root: imports everything, nobody imports it. Starts without torch.
 
 import asyncio
 import gc
-import os
-import secrets
 import signal
-import socket
 import sys
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,7 +49,7 @@ from app.services.sight import Eyes
 from app.services.stops import Stops
 from app.services.stream import Streams
 from app.store import StatementPool, Store
-from app.store.owners import release_dead
+from app.store.owners import new_owner, release_dead, this_place
 from app.telemetry import Log
 from app.web.export import add_export_route
 from app.web.health import Started, add_health_routes
@@ -109,7 +106,7 @@ class Gateway:
     async def start(self) -> None:
         """Give back what dead processes of this host hold; run the loops."""
         async with self.store.begin() as tx:
-            await release_dead(tx, socket.gethostname(), psutil.pid_exists)
+            await release_dead(tx, this_place(), psutil.pid_exists)
         loops = [self.lanes.run(), self.deliverer.run(), *self.loops]
         self.running = [asyncio.create_task(loop) for loop in loops]
         await self.keeper.start()
@@ -153,8 +150,7 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
     installed = packages.read(packages.find(), settings) if given is None else packages.checked(given, settings)
     store = Store(_database_url(settings), pool_size=CONNECTIONS)
     secret = _secret(settings)
-    # The random part keeps apart what containers would call the same: one host name, process 1.
-    owner = f"{socket.gethostname()}:{secrets.token_hex(4)}:{os.getpid()}"
+    owner = new_owner()
     due = asyncio.Event()
     streams = Streams()
     model = _model(settings)
@@ -196,7 +192,7 @@ async def build(settings: Settings, given: Sequence[Installed] | None = None) ->
             wake.run(),
             stops.run(),
             keep_house(store, settings),
-            free_the_dead(store, socket.gethostname(), psutil.pid_exists),
+            free_the_dead(store, this_place(), psutil.pid_exists),
         ),
         channels=built.parts,
         keeper=keeper,

@@ -34,12 +34,12 @@ async def keep_house(store: Store, settings: Settings) -> None:
         await asyncio.sleep(EVERY_S)
 
 
-async def free_the_dead(store: Store, host: str, alive: Callable[[int], bool]) -> None:
-    """Give back every few seconds what dead processes of this host hold, until cancelled: nobody waits for their leases."""
+async def free_the_dead(store: Store, place: str, alive: Callable[[int], bool]) -> None:
+    """Give back every few seconds what dead processes of a place hold, until cancelled: nobody waits for their leases."""
     while True:
         try:
             async with store.begin() as tx:
-                freed = await release_dead(tx, host, alive)
+                freed = await release_dead(tx, place, alive)
             if freed:
                 log.warning("housekeeping:owners:dead", owners=freed)
         except StoreUnavailableError:

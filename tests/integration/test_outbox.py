@@ -300,19 +300,24 @@ async def test_a_slot_is_kept_for_bots_that_are_sent_for_here(store: Store, part
         assert late is None
 
 
+@pytest.mark.parametrize("owner", ["here:abc:4243", "there:abc:4242"], ids=["living", "elsewhere"])
 async def test_what_a_dead_process_was_sending_is_sent_by_who_lives(
-    store: Store, part: Due, monkeypatch: pytest.MonkeyPatch
+    store: Store, part: Due, monkeypatch: pytest.MonkeyPatch, owner: str
 ) -> None:
     monkeypatch.setattr(housekeeping, "DEAD_S", 0.05)
-    dead: set[int] = set()
     platform = Platform()
-    async with store.begin() as tx:  # another gateway of this machine, killed while it was sending
-        await tx.execute(text("update outbox set owner = 'here:abc:4242'"))
-    freeing = asyncio.create_task(housekeeping.free_the_dead(store, "here", lambda pid: pid not in dead))
+    await own(store, owner)  # nobody who is dead, as far as anybody here can tell
+    freeing = asyncio.create_task(housekeeping.free_the_dead(store, "here", lambda pid: pid != 4242))
     async with delivering(store, {part.bot_id: platform}):
         await asyncio.sleep(0.3)
         assert not platform.sent
-        dead.add(4242)
+        await own(store, "here:abc:4242")
         await seen(lambda: platform.sent)
     freeing.cancel()
     assert platform.sent == ["…"]
+
+
+async def own(store: Store, owner: str) -> None:
+    """Let the part be sent by somebody."""
+    async with store.begin() as tx:
+        await tx.execute(text("update outbox set owner = :owner"), {"owner": owner})
