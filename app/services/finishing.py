@@ -66,7 +66,7 @@ class Finisher:
             update=work.claimed,
             held_by=None if work.finished else work.owner,
             sender=sender,
-            asking=self._asking(request, plan, outcome),
+            look_back=self._look_back(request, plan, outcome),
         )
 
     async def _end(self, request: Request, plan: Plan, outcome: Outcome, whole: ending.Ending) -> ending.Ended:
@@ -95,12 +95,12 @@ class Finisher:
         await memory.failed(tx, [line.id for line in used if line.broken_by(outcome.reply_text)])
         await self._learning.after_reply(tx, request.person_id)
 
-    def _asking(self, request: Request, plan: Plan, outcome: Outcome) -> ending.Asking | None:
+    def _look_back(self, request: Request, plan: Plan, outcome: Outcome) -> ending.LookBack | None:
         """Return what it depends on whether a reply is asked about; None for one that is not whole or says more already."""
         whole = outcome.state == "done" and request.chat.private and request.person_id is not None
         if not whole or request.greeted or _news(plan.route, outcome) or not self._limits.per_day:
             return None
-        return ending.Asking(self._limits.lately, self._settings.session_idle_minutes)
+        return ending.LookBack(self._limits.lately, self._settings.session_idle_minutes)
 
     async def _ask(self, request: Request, turn: Turn, ended: ending.Ended) -> None:
         """Ask how a reply was where that is worth it."""

@@ -22,7 +22,7 @@ from app.store.inbox import Claimed
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class LookBack:
     """Of how many last replies, and after how many idle minutes, it is told whether their person may be asked about this one."""
 
     lately: int
@@ -33,7 +33,7 @@ class Asking:
 class Ending:
     """A turn that ends, with all that it shows. `held_by`: who holds the update that it ends, None where that has ended.
 
-    `sender`: who sends its first part at once where nothing else is on its way in the chat; `asking`: None where nobody may
+    `sender`: who sends its first part at once where nothing else is on its way in the chat; `look_back`: None where nobody may
     be asked about it.
     """
 
@@ -45,7 +45,7 @@ class Ending:
     update: Claimed
     held_by: str | None
     sender: str | None = None
-    asking: Asking | None = None
+    look_back: LookBack | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ async def end(tx: Tx, ending: Ending) -> Ended:
 
 
 def _values(ending: Ending) -> dict[str, object]:
-    outcome, update, asking = ending.outcome, ending.update, ending.asking
+    outcome, update, back = ending.outcome, ending.update, ending.look_back
     return {
         "inbox": update.id,
         "lane": update.lane,
@@ -100,9 +100,9 @@ def _values(ending: Ending) -> dict[str, object]:
         "contents": json.dumps([content.document() for content in ending.parts]),
         "sender": ending.sender,
         "lease": outbox.LEASE_S,
-        "ask": asking is not None,
-        "lately": asking.lately if asking else 0,
-        "idle": asking.idle_minutes if asking else 0,
+        "ask": back is not None,
+        "lately": back.lately if back else 0,
+        "idle": back.idle_minutes if back else 0,
         "recent": RECENT,
     }
 

@@ -190,7 +190,7 @@ async def test_what_was_held_stays_held(store: Store, whole: ending.Ending) -> N
 
 
 async def test_whether_to_ask_is_told_with_this_reply_counted_in(store: Store, whole: ending.Ending) -> None:
-    ended = await end(store, replace(whole, asking=ending.Asking(lately=5, idle_minutes=30)))
+    ended = await end(store, replace(whole, look_back=ending.LookBack(lately=5, idle_minutes=30)))
     assert ended.signals
     assert (ended.signals.since_feedback, ended.signals.since_asked, ended.signals.asked_today) == (1, None, 0)
 
