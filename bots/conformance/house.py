@@ -31,7 +31,8 @@ class House:
 
     `away` makes the store unreachable. `says` is what is due for whoever asks, given once; what finds no room in the uses of
     an address, or was not taken, stays due. `asked` are the tickets that replies were asked for, `given_to` those that
-    something was given for. With `fails_at` nothing can be given from that message on: the connection is lost. `ended` is set where something was given, or an error ended the asking: `lost`.
+    something was given for. With `fails_at` nothing can be given from that message on: the connection is lost. `ended` is
+    set where something was given, or an error ended the asking: `lost`.
     """
 
     stored: list[RawUpdate] = field(default_factory=list)

@@ -1,7 +1,8 @@
 """Votes in words: a thumb, or words that are the whole message (`app/domain/words.py`), about the last reply or the one replied to.
 
-A thumb counts anywhere, in a group as a reaction does. Words that can hardly mean anything else count where a channel has no menu; words that may as well
-answer what the model said ("good") count only while the bot's own question how that reply was waits for them.
+A thumb counts anywhere, in a group as a reaction does. Words that can hardly mean anything else count where a channel has
+no menu; words that may as well answer what the model said ("good") count only while the bot's own question how that reply
+was waits for them.
 """
 
 from app.domain.event import MessageEvent

@@ -1,7 +1,7 @@
 """The model's Markdown as HTML that can only show text: rendered here, then cut down to an allow-list.
 
-Two walls: the renderer passes no HTML of the text's own through (`<br>` is read as a line break), and nh3 (ammonia) drops whatever is not listed. Pictures
-become links, so that a reply cannot call a foreign server when it is shown.
+Two walls: the renderer passes no HTML of the text's own through (`<br>` is read as a line break), and nh3 (ammonia) drops
+whatever is not listed. Pictures become links, so that a reply cannot call a foreign server when it is shown.
 """
 
 from collections.abc import Sequence
