@@ -5,7 +5,6 @@ late edit can overwrite it. A platform that asks to wait ends the live view of t
 """
 
 import asyncio
-from contextlib import suppress
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content
@@ -37,18 +36,15 @@ class Placeholder:
 
     async def put(self) -> None:
         """Have it sent, unless the reply is there already."""
-        with suppress(StoreUnavailableError):  # then nobody sees it being written
-            async with self._store.single() as tx:
-                put = await outbox.put_placeholder(tx, self._turn.id, self._content)
-            if put:
-                self._deliverer.wake()
+        async with self._store.single() as tx:
+            put = await outbox.put_placeholder(tx, self._turn.id, self._content)
+        if put:
+            self._deliverer.wake()
 
     async def message_id(self) -> str | None:
         """Return its platform id, once it was sent."""
-        with suppress(StoreUnavailableError):
-            async with self._store.single() as tx:
-                return await outbox.provider_id(tx, self._turn.id)
-        return None
+        async with self._store.single() as tx:
+            return await outbox.provider_id(tx, self._turn.id)
 
 
 class LiveView:
