@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, INTEGER, REAL
 from app.domain.asking import RECENT, Signals
 from app.domain.outgoing import Content
 from app.domain.turn import Outcome
-from app.store import asks, outbox
+from app.store import asks, outbox, turns
 from app.store.clock import TODAY
 from app.store.engine import Tx
 from app.store.inbox import Claimed
@@ -77,7 +77,7 @@ async def end(tx: Tx, ending: Ending) -> Ended:
 
 def _values(ending: Ending) -> dict[str, object]:
     outcome, update, back = ending.outcome, ending.update, ending.look_back
-    return {
+    return turns.ended_by(outcome) | {
         "inbox": update.id,
         "lane": update.lane,
         "attempts": update.attempts,
@@ -85,16 +85,6 @@ def _values(ending: Ending) -> dict[str, object]:
         "turn": ending.turn_id,
         "chat": ending.chat_id,
         "person": ending.person_id,
-        "state": outcome.state,
-        "reply": outcome.reply_text,
-        "finish_reason": outcome.finish_reason,
-        "failure": outcome.failure,
-        "prompt_token_ids": list(outcome.prompt_token_ids) or None,
-        "response_token_ids": list(outcome.response_token_ids) or None,
-        "response_logprobs": list(outcome.response_logprobs) or None,
-        "first_token_ms": outcome.first_token_ms,
-        "duration_ms": outcome.duration_ms,
-        "learnable": outcome.learnable,
         # A server that tells no token ids leaves nothing to count but the reply.
         "tokens": len(outcome.prompt_token_ids) + len(outcome.response_token_ids),
         "contents": json.dumps([content.document() for content in ending.parts]),
@@ -123,7 +113,7 @@ def _end(ended: str) -> TextClause:
         with ended as ({ended}),
         finished as (
             update turns set
-                state = :state, reply_text = :reply, finish_reason = :finish_reason, failure = :failure,
+                state = :state, reply_text = :reply_text, finish_reason = :finish_reason, failure = :failure,
                 prompt_token_ids = :prompt_token_ids, response_token_ids = :response_token_ids,
                 response_logprobs = :response_logprobs, first_token_ms = :first_token_ms, duration_ms = :duration_ms,
                 learnable = :learnable, finished_at = now()

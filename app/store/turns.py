@@ -105,7 +105,12 @@ _BEGIN_AGAIN = update(turns).where(turns.c.id == bindparam("turn")).values(_GENE
 
 async def finish(tx: Tx, turn_id: UUID, outcome: Outcome) -> bool:
     """Store how a turn ended; False when it had ended before (a second copy of the work lost the race)."""
-    values = {
+    return (await tx.execute(_FINISH, {"turn": turn_id} | ended_by(outcome))).rowcount == 1
+
+
+def ended_by(outcome: Outcome) -> dict[str, object]:
+    """Return the columns of a turn that its outcome fills, by their names."""
+    return {
         "state": outcome.state,
         "reply_text": outcome.reply_text,
         "finish_reason": outcome.finish_reason,
@@ -117,7 +122,6 @@ async def finish(tx: Tx, turn_id: UUID, outcome: Outcome) -> bool:
         "duration_ms": outcome.duration_ms,
         "learnable": outcome.learnable,
     }
-    return (await tx.execute(_FINISH, {"turn": turn_id} | values)).rowcount == 1
 
 
 _FINISH = update(turns).where(turns.c.id == bindparam("turn"), turns.c.state.in_(OPEN)).values(finished_at=func.now())

@@ -23,7 +23,7 @@ from app.errors import ChannelAwayError, NotFoundError, ReceiptAwaitedError, Rep
 from app.failpoints import reach
 from app.ports import Channel
 from app.services.lanes import Work
-from app.store import Tx, holding, inbox, outbox, people, turns
+from app.store import Tx, holding, inbox, outbox, people, reports, turns
 from app.store.inbox import MAX_ATTEMPTS
 from app.telemetry import Log
 from bots.dialogue import album, attachments, choices, commands, edit, entrance, leaving, message, press, voting
@@ -223,8 +223,8 @@ class Dialogue:
         async with self._parts.store.begin() as tx:
             await _have_receipt(tx, event, work)
             # Told twice, it says nothing of a person who has written since.
-            gone = event.gone and await outbox.without_word(tx, work.claimed.bot_id, event.message_id)
-            lost = holding.take_back if event.too_late else outbox.undelivered
+            gone = event.gone and await reports.without_word(tx, work.claimed.bot_id, event.message_id)
+            lost = holding.take_back if event.too_late else reports.undelivered
             chat_id = await lost(tx, work.claimed.bot_id, event.message_id, event.reason)
             if chat_id and gone:
                 await outbox.withdraw(tx, chat_id)
@@ -239,7 +239,7 @@ class Dialogue:
         async with self._parts.store.begin() as tx:
             await _have_receipt(tx, event, work)
             bot_id, address = work.claimed.bot_id, event.chat.external_id
-            await outbox.delivered(tx, bot_id, address, event.message_id, event.delivery)
+            await reports.delivered(tx, bot_id, address, event.message_id, event.delivery)
             await work.done(tx)
 
     async def _membership(self, bot_id: UUID, event: MembershipEvent) -> None:
@@ -254,7 +254,7 @@ class Dialogue:
 
 async def _have_receipt(tx: Tx, event: DeliveredEvent | FailedDeliveryEvent, work: Work) -> None:
     """Raise `ReceiptAwaitedError` while the message that is spoken of may be one whose sending is not known to have worked."""
-    if await outbox.receipt_awaited(tx, work.claimed.bot_id, event.chat.external_id, event.message_id):
+    if await reports.receipt_awaited(tx, work.claimed.bot_id, event.chat.external_id, event.message_id):
         raise ReceiptAwaitedError
 
 

@@ -13,7 +13,7 @@ from app import clock
 from app.domain.messages import text as say
 from app.errors import ConfigError, DeliveryError, StoreUnavailableError
 from app.ports import PartHealth
-from app.store import outbox
+from app.store import reports
 from app.telemetry import Log
 from bots.package import ChannelContext, Handler
 from bots.whatsapp.keys import Arrived
@@ -104,9 +104,9 @@ class WhatsAppPart:
 
     async def _note(self, arrived: Arrived) -> bool:
         async with self._store.single() as tx:
-            if await outbox.receipt_awaited(tx, self._bot_id, arrived.address, arrived.sid):
+            if await reports.receipt_awaited(tx, self._bot_id, arrived.address, arrived.sid):
                 return False
-            await outbox.delivered(tx, self._bot_id, arrived.address, arrived.sid, arrived.delivery)
+            await reports.delivered(tx, self._bot_id, arrived.address, arrived.sid, arrived.delivery)
             return True
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content, Template
-from app.store import StatementPool, Store, entering, holding, inbox, outbox, people
+from app.store import StatementPool, Store, entering, holding, inbox, outbox, people, reports
 from app.store.outbox import Due
 
 HERE = ChatAddress("whatsapp:+15550200001")
@@ -120,7 +120,7 @@ async def test_what_arrived_is_not_taken_back(place: Place) -> None:
     part = await place.claimed(Content("one"))
     async with place.store.begin() as tx:
         await outbox.sent(tx, part, "SM1")
-        assert await outbox.delivered(tx, place.bot, HERE.external_id, "SM1", "delivered")
+        assert await reports.delivered(tx, place.bot, HERE.external_id, "SM1", "delivered")
         assert await holding.take_back(tx, place.bot, "SM1", "twilio_63016") == place.chat
         assert await holding.take_back(tx, place.bot, "SM2", "twilio_63016") is None
     assert await place.states() == ["sent"]
