@@ -32,6 +32,7 @@ from app.errors import (
 )
 from app.failpoints import reach
 from app.ports import Channel
+from app.services.places import Places
 from app.store import Store, holding, outbox, people
 from app.telemetry import PARTS, Log
 
@@ -60,9 +61,8 @@ class Deliverer:
         self._slots = concurrency
         self._running: dict[asyncio.Task[None], outbox.Due] = {}
         self._quiet: set[int] = set()
-        self._kept = 0
+        self._places = Places()
         self._short = False
-        self._doubtful = False
         self._settling = False
         self._looking = asyncio.Lock()
         self._stopping = asyncio.Event()
@@ -98,14 +98,8 @@ class Deliverer:
         """
         able = bot_id in self._channels and not self._stopping.is_set() and not self._settling
         kept = able and self._free > 0
-        self._kept += kept
-        told = False
-        try:
+        with self._places.keep(int(kept)):
             yield self._owner if kept else None
-            told = True
-        finally:
-            self._kept -= kept
-            self._doubtful |= kept and not told
 
     def take(self, row: outbox.Due) -> None:
         """Send a part that was claimed under this deliverer's name."""
@@ -115,24 +109,23 @@ class Deliverer:
 
     @property
     def _free(self) -> int:
-        return self._slots - len(self._running) - self._kept
+        return self._slots - len(self._running) - self._places.kept
 
     async def _claim(self) -> None:
         free = self._free
         self._short = free <= 0
         if self._short or self._stopping.is_set():
             return
-        # Only while nothing is being stored: that would look the same.
-        self._settling = self._doubtful and not self._kept
+        self._settling = self._places.unsettled
         try:
             async with self._store.single() as tx:
                 if self._settling:
                     sent_now = [row.id for row in self._running.values()]
                     await outbox.give_back(tx, self._owner, self._channels.keys(), sent_now)
-                    self._doubtful = False
+                    self._places.settle()
                 rows = await outbox.claim(tx, self._owner, free, self._channels.keys())
         except StoreUnavailableError:
-            self._doubtful = True  # only the answer may have been lost
+            self._places.doubt()  # only the answer may have been lost
             log.warning("outbox:claim:store_away")
             await asyncio.sleep(STORE_AWAY_S)
             return

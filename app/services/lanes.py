@@ -28,6 +28,7 @@ from app.errors import (
     StoreUnavailableError,
 )
 from app.failpoints import reach
+from app.services.places import Places
 from app.store import Store, Tx, inbox
 from app.store.engine import constraint_of
 from app.telemetry import HANDLED, Log
@@ -110,8 +111,7 @@ class LaneRunner:
         self._woken = asyncio.Event()
         self._seats = concurrency
         self._short = False
-        self._kept = 0
-        self._doubtful = False
+        self._places = Places()
         self._running: dict[asyncio.Task[None], Work] = {}
         self._watched: dict[int, set[asyncio.Event]] = {}
         self._stopping = asyncio.Event()
@@ -154,14 +154,10 @@ class LaneRunner:
         Where that ends with an error something may have been claimed that nobody was told of: the next look gives it back.
         """
         kept = not self._stopping.is_set() and not self._short and self._free > 0
-        self._kept += kept
-        told = False
         try:
-            yield kept
-            told = True
+            with self._places.keep(int(kept)):
+                yield kept
         finally:
-            self._kept -= kept
-            self._doubtful |= kept and not told
             if kept:
                 self._seat_left()
 
@@ -192,7 +188,7 @@ class LaneRunner:
     @property
     def _free(self) -> int:
         seated = sum(work.seated for work in self._running.values())
-        return min(self._seats - seated, MOST_AT_ONCE - len(self._running)) - self._kept
+        return min(self._seats - seated, MOST_AT_ONCE - len(self._running)) - self._places.kept
 
     async def _claim(self) -> None:
         """Take up everything that is ready; where there is more than free seats, whoever leaves one asks for the next."""
@@ -200,25 +196,21 @@ class LaneRunner:
         self._short = free <= 0
         if self._short:
             return
-        # Only while nothing is being stored: that would look the same.
-        settling = self._doubtful and not self._kept
-        self._kept += free
+        settling = self._places.unsettled
         try:
-            async with self._store.single() as tx:
-                if settling:
-                    await inbox.give_back(tx, self.owner, [work.claimed for work in self._running.values()])
-                    self._doubtful = False
-                found = await inbox.claim(tx, self.owner, free)
+            with self._places.keep(free):
+                async with self._store.single() as tx:
+                    if settling:
+                        await inbox.give_back(tx, self.owner, [work.claimed for work in self._running.values()])
+                        self._places.settle()
+                    found = await inbox.claim(tx, self.owner, free)
         except inbox.LaneTakenError:
             self.wake()
             return
         except StoreUnavailableError as error:
-            self._doubtful = True  # only the answer may have been lost
             log.warning("inbox:claim:store_away", kind=type(error).__name__)
             await asyncio.sleep(STORE_AWAY_S)
             return
-        finally:
-            self._kept -= free
         self._short = len(found) == free
         for claimed in found:
             self.take(claimed)

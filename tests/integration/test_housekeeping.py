@@ -9,11 +9,10 @@ from sqlalchemy import text
 from app.config import Settings
 from app.domain.event import ChatAddress, Sender
 from app.domain.outgoing import Content
-from app.domain.turn import Origin
 from app.services.housekeeping import clean
-from app.store import Store, outbox, people, sessions, turns
+from app.store import Store, outbox, people
 from app.store.outbox import Due
-from tests.support.webchat import MADE
+from tests.support.begun import begun
 
 SETTINGS = Settings(_env_file=None)
 OLD = "now() - interval '4 days'"
@@ -23,11 +22,8 @@ async def due_part(store: Store, words: str) -> Due:
     """Return a reply of an ended conversation that is being sent."""
     async with store.begin() as tx:
         bot = await people.ensure_bot(tx, "telegram", "9001")
-        chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
-        session, _ = await sessions.current(tx, chat, None, sessions.Limits(30, 24))
-        await sessions.add(tx, session)
-        turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()), MADE)
-        await outbox.put_part(tx, chat.id, turn.id, 0, Content(words))
+        turn = await begun(tx)
+        await outbox.put_part(tx, turn.chat_id, turn.id, 0, Content(words))
         await tx.execute(text("update sessions set ended_at = now()"))
         (due,) = await outbox.claim(tx, "host:1", 1, [bot])
     return due

@@ -5,15 +5,13 @@ from typing import cast
 
 import pytest
 
-from app.domain.event import ChatAddress
 from app.domain.outgoing import Content
-from app.domain.turn import Origin
 from app.ports import Capabilities, Channel
 from app.services import live
 from app.services.deliver import Deliverer
 from app.services.live import LiveView, Placeholder
-from app.store import Store, people, sessions, turns
-from tests.support.webchat import MADE
+from app.store import Store
+from tests.support.begun import HERE, begun
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 
@@ -30,14 +28,10 @@ async def test_a_live_view_ends_quietly_while_the_store_is_away(
 ) -> None:
     monkeypatch.setattr(live, "QUIET_S", 0.01)
     async with store.begin() as tx:
-        bot = await people.ensure_bot(tx, "telegram", "9001")
-        chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
-        session, _ = await sessions.current(tx, chat, None, sessions.Limits(30, 24))
-        await sessions.add(tx, session)
-        turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()), MADE)
+        turn = await begun(tx)
     away = Store(NOWHERE)
     placeholder = Placeholder(away, Deliverer(away, {}, "host:1", asyncio.Event()), turn, Content("…"))
-    view = LiveView(cast("Channel", Editing()), ChatAddress("71"), placeholder)
+    view = LiveView(cast("Channel", Editing()), HERE, placeholder)
     async with asyncio.timeout(10):
         while "live:edits:store_away" not in caplog.text:
             await asyncio.sleep(0.02)

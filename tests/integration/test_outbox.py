@@ -10,16 +10,15 @@ from sqlalchemy import text
 
 from app.domain.event import ChatAddress
 from app.domain.outgoing import Content
-from app.domain.turn import Origin
 from app.errors import ChatMovedError, DeliveryRetryError, DeliveryUncertainError
 from app.ports import Capabilities
 from app.services import deliver, housekeeping
 from app.services.deliver import Deliverer
-from app.store import Store, outbox, people, sessions, turns
+from app.store import Store, outbox, people
 from app.store.outbox import Due
+from tests.support.begun import begun
 from tests.support.deaf import DeafStore
 from tests.support.road import Item
-from tests.support.webchat import MADE
 
 OWNER = "host:1"
 
@@ -29,11 +28,8 @@ async def part(store: Store) -> Due:
     """The placeholder of a turn, being sent."""
     async with store.begin() as tx:
         bot = await people.ensure_bot(tx, "telegram", "9001")
-        chat = await people.chat_of(tx, bot, ChatAddress("71"), None)
-        session, _ = await sessions.current(tx, chat, None, sessions.Limits(30, 24))
-        await sessions.add(tx, session)
-        turn = await turns.begin(tx, turns.NewTurn(None, session.id, chat.id, None, "hi", None, Origin()), MADE)
-        await outbox.put_part(tx, chat.id, turn.id, 0, Content("…"))
+        turn = await begun(tx)
+        await outbox.put_part(tx, turn.chat_id, turn.id, 0, Content("…"))
         (due,) = await outbox.claim(tx, OWNER, 10, [bot])
     return due
 

@@ -147,6 +147,9 @@ async def test_a_stop_since_keeps_no_message_from_becoming_a_command(
     await settled(telegram)
     ann.edit(said, "/help")
     await read(telegram_server, ann, HELP)
+    await settled(telegram)
+    assert told(ann, HELP) == 1
+    assert await asked(telegram) == [("good morning", False), ("hello", False)]
 
 
 async def test_what_could_not_be_handled_is_answered_once_it_is_edited(
@@ -158,6 +161,8 @@ async def test_what_could_not_be_handled_is_answered_once_it_is_edited(
     await telegram.store_execute("update inbox set state = 'dead' where state = 'refused'")
     ann.edit(said, "short")
     await read(telegram_server, ann, "You said: short")
+    await settled(telegram)
+    assert await asked(telegram) == [("good morning", False), ("short", False)]
 
 
 async def test_an_edit_into_retry_that_was_cut_off_answers_once_more_and_only_that(

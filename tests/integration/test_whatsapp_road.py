@@ -424,6 +424,8 @@ async def test_a_lost_answer_leaves_nothing_waiting(whatsapp: Road, twilio_serve
         while await count(whatsapp, "outbox where state <> 'sent' or delivery is distinct from 'read'"):
             await asyncio.sleep(0.05)
     await settled(whatsapp)
+    assert await count(whatsapp, "inbox where state <> 'done'") == 0
+    assert len(ann.got) == await count(whatsapp, "outbox") + 1  # the documented second copy
 
 
 async def test_a_status_of_somebody_elses_message_changes_nothing(whatsapp: Road, twilio_server: TwilioServer) -> None:
