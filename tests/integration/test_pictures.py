@@ -14,17 +14,11 @@ from tests.fakes.telegram.people import User
 from tests.support.lessons import base_folder
 from tests.support.media import PICTURE, picture
 from tests.support.road import Road, road
+from tests.support.telegram_talk import SEES, allow_training, known, read, seeing_model
 from tests.support.whatsapp import settled
 
 pytestmark = pytest.mark.usefixtures("brisk")
-SEES = "qwen3-vl-4b"
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    """A model that sees."""
-    async with ModelServer(name=SEES, sees=True, window=8192) as server:
-        yield server
+model = seeing_model
 
 
 @pytest.fixture
@@ -41,28 +35,7 @@ async def telegram(
 @pytest.fixture
 async def ann(telegram: Road, telegram_server: TelegramServer) -> User:
     """Somebody who has talked before."""
-    user = telegram_server.user("Ann")
-    user.say("hello")
-    await read(telegram_server, user, "You said: hello")
-    await settled(telegram)
-    return user
-
-
-async def read(server: TelegramServer, user: User, words: str, timeout_s: float = 20) -> str:
-    """Return the newest message that a person got with `words` in it, once it is there."""
-    await server.wait_for(lambda: any(words in m.text for m in user.chat.from_bot), timeout_s)
-    return next(m.text for m in reversed(user.chat.from_bot) if words in m.text)
-
-
-async def allow_training(telegram: Road, server: TelegramServer, user: User) -> None:
-    """Let somebody allow everything; words of theirs may train from here on."""
-    user.say("/learn on")
-    await read(server, user, "On: I may learn")
-    user.say("only words")
-    await read(server, user, "You said: only words")
-    await settled(telegram)
-    (turn,) = await telegram.rows("select learnable from turns order by number desc limit 1")
-    assert turn["learnable"]
+    return await known(telegram, telegram_server, "hello")
 
 
 def seen(model: ModelServer, call: int = -1) -> list[bytes]:

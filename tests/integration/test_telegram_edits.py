@@ -10,19 +10,13 @@ from tests.fakes.telegram import TelegramServer
 from tests.fakes.telegram.people import User
 from tests.support.media import picture
 from tests.support.road import Road, road
+from tests.support.telegram_talk import SEES, known, seeing_model
 from tests.support.whatsapp import settled
 
 pytestmark = pytest.mark.usefixtures("brisk")
-SEES = "qwen3-vl-4b"
+model = seeing_model
 HELP = "Just write to me. In words"
 RED, BLUE, GREEN = (picture(colour=colour) for colour in ((200, 0, 0), (0, 0, 200), (0, 200, 0)))
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[ModelServer]:
-    """A model that sees."""
-    async with ModelServer(name=SEES, sees=True, window=8192) as server:
-        yield server
 
 
 @pytest.fixture
@@ -35,12 +29,8 @@ async def telegram(database_url: str, model: ModelServer, telegram_server: Teleg
 
 @pytest.fixture
 async def ann(telegram: Road, telegram_server: TelegramServer) -> User:
-    """Somebody who has said hello."""
-    user = telegram_server.user("Ann")
-    user.say("good morning")
-    await read(telegram_server, user, "You said: good morning")
-    await settled(telegram)
-    return user
+    """Somebody who has said good morning."""
+    return await known(telegram, telegram_server, "good morning")
 
 
 def told(user: User, words: str) -> int:

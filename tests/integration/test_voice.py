@@ -13,10 +13,10 @@ from tests.fakes.model import ModelServer
 from tests.fakes.telegram import TelegramServer
 from tests.fakes.telegram.people import User
 from tests.fakes.transcriber import Transcriber
-from tests.integration.test_pictures import read
 from tests.support.lessons import base_folder
 from tests.support.media import PICTURE, sound
 from tests.support.road import Road, road
+from tests.support.telegram_talk import allow_training, known, read
 from tests.support.whatsapp import settled
 
 pytestmark = pytest.mark.usefixtures("brisk")
@@ -38,23 +38,13 @@ async def telegram(
 @pytest.fixture
 async def ann(telegram: Road, telegram_server: TelegramServer) -> User:
     """Somebody who has talked before."""
-    user = telegram_server.user("Ann")
-    user.say("hello")
-    await read(telegram_server, user, "You said: hello")
-    await settled(telegram)
-    return user
+    return await known(telegram, telegram_server, "hello")
 
 
 async def test_it_is_shown_as_heard_and_then_answered(
     telegram: Road, telegram_server: TelegramServer, transcriber: Transcriber, model: ModelServer, ann: User
 ) -> None:
-    ann.say("/learn on")
-    await read(telegram_server, ann, "On: I may learn")
-    ann.say("and written?")
-    await read(telegram_server, ann, "You said: and written?")
-    await settled(telegram)
-    (turn,) = await telegram.rows("select learnable from turns order by number desc limit 1")
-    assert turn["learnable"]
+    await allow_training(telegram, telegram_server, ann)
     transcriber.words = "what is *tea*, exactly?"
     ann.send_voice()
     await read(telegram_server, ann, "You said: what is")
