@@ -26,7 +26,7 @@ from app.services.feedback import Judged, Said
 from app.services.lanes import Work
 from app.services.learn import consider
 from app.services.remember import Disliked, fits, learn_example, line_text, remember
-from app.store import Tx, entering, feedback, leaving, memory, people, pictures, turns
+from app.store import Tx, entering, feedback, leaving, memory, outbox, people, pictures, turns
 from app.telemetry import CORRECTIONS
 from bots.dialogue import consent
 from bots.dialogue.parts import Parts
@@ -47,6 +47,15 @@ async def ask_why(tx: Tx, room: Room, turn: Turn) -> None:
     """Ask what was wrong with a reply; the next words are its correction."""
     await people.set_awaiting(tx, room.chat.id, Awaiting("correction", turn_id=str(turn.id)))
     await room.tell(tx, Content(room.say("ask_why"), reason_buttons(room, turn.id)))
+
+
+async def ask_no_more(tx: Tx, room: Room, turn: Turn) -> None:
+    """Take the buttons off the question what was wrong with a reply: nothing is any more. What was asked about words stays."""
+    if not room.channel.capabilities.edits:
+        return
+    for row_id, shown in await outbox.offering(tx, room.chat.id, Press("r", short_id(turn.id)).data(), 1):
+        if shown.text == room.say("ask_why"):
+            await outbox.settle(tx, row_id)
 
 
 async def ask_words(tx: Tx, room: Room, turn: Turn, reason: str | None = None) -> None:

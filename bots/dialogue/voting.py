@@ -30,6 +30,7 @@ async def vote(tx: Tx, room: Room, turn: Turn, value: int, source: str) -> None:
         await room.tell(tx, room.say("vote_kept"))  # no button can show it
     if value >= 0:
         await people.stop_awaiting(tx, room.chat.id, turn.id)
+        await correction.ask_no_more(tx, room, turn)
     if value < 0 and room.chat.private:
         await correction.ask_why(tx, room, turn)
 

@@ -79,6 +79,22 @@ async def test_a_vote_by_button_is_stored_then_shown_then_asked_about(
     assert [v["value"] for v in await telegram.rows("select value from votes")] == [-1]
 
 
+@pytest.mark.parametrize("after", ["👍", "👎 ✓"], ids=["switched", "cleared"])
+async def test_who_likes_it_after_all_is_not_asked_any_more_what_was_wrong(
+    telegram: Road, telegram_server: TelegramServer, after: str
+) -> None:
+    ann = telegram_server.user("Ann")
+    ann.say("rate this")
+    reply = await until(telegram_server, ann, "You said: rate this")
+    ann.press(reply, "👎")
+    asked = await until(telegram_server, ann, "What was wrong?")
+    assert len(asked.buttons) == 4  # type: ignore[attr-defined]
+    await telegram_server.wait_for(lambda: any(b.text == "👎 ✓" for b in reply.buttons), 10)
+    ann.press(reply, after)
+    await telegram_server.wait_for(lambda: not asked.buttons, 10)  # type: ignore[attr-defined]
+    assert [b.text for b in reply.buttons][:2] == (["👍 ✓", "👎"] if after == "👍" else ["👍", "👎"])
+
+
 async def test_a_reaction_is_a_vote_and_its_removal_takes_it_back(
     telegram: Road, telegram_server: TelegramServer
 ) -> None:
