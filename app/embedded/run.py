@@ -224,6 +224,8 @@ class _Run:
         say, address = self._console.say, self._address
         say("run.chat", address=address)
         say("run.panel", address=address)
+        for name, why in (await workers.broken(address_of(self._settings))).items():
+            say("run.broken", name=name, why=why)
         link = await first_admin_link(children_environment(self._settings, self._home), address)
         if link:
             say("run.admin", link=link)

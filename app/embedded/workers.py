@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[2]
 MIGRATIONS = ROOT / "migrations" / "alembic.ini"
 MIGRATE_TIMEOUT_S = 300
 READY_TIMEOUT_S = 3
+BROKEN = frozenset({"degraded", "down"})
 PING_TIMEOUT_S = 15
 GPU_TIMEOUT_S = 60
 WORKER_STOP_TIMEOUT_S = 15.0
@@ -47,6 +48,17 @@ async def gateway_answers(url: str) -> bool:
             return answer.status == 200  # noqa: PLR2004
     except (aiohttp.ClientError, TimeoutError):
         return False
+
+
+async def broken(address: str) -> Mapping[str, str]:
+    """Return the parts of the gateway at `address` that do not work, as Telegram that cannot be reached, each with why."""
+    timeout = aiohttp.ClientTimeout(total=READY_TIMEOUT_S)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(f"{address}/readyz") as answer:
+            parts = (await answer.json()).get("parts") or {}
+    except (aiohttp.ClientError, TimeoutError):
+        return {}  # the supervisor sees to a gateway that is gone
+    return {name: part["detail"] or part["state"] for name, part in parts.items() if part["state"] in BROKEN}
 
 
 def workers(env: Mapping[str, str]) -> list[Part]:

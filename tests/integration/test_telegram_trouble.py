@@ -7,6 +7,7 @@ import json
 import aiohttp
 import pytest
 
+from app.embedded import workers
 from bots.telegram import part
 from bots.telegram.keys import KEPT_BYTES
 from bots.telegram.part import MENU
@@ -62,7 +63,9 @@ async def test_a_platform_that_is_away_is_told_until_it_is_back(
             200,
             {"state": "degraded", "detail": "Telegram cannot be reached"},
         )
+        assert (await workers.broken(gateway.url))["telegram"] == "Telegram cannot be reached"  # what a start tells
         assert await until_telegram_is(gateway, "ok") == (200, {"state": "ok", "detail": None})
+        assert "telegram" not in await workers.broken(gateway.url)
 
 
 async def test_a_menu_that_was_refused_once_comes_later(
