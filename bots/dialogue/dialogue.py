@@ -122,9 +122,12 @@ class Dialogue:
         return None
 
     async def _entrance(self, tx: Tx, room: Room, event: AnyEvent, work: Work) -> message.Then | None:
+        if own := await entrance.of_their_own(tx, room, event):
+            return await self._by_kind(tx, replace(room, first_time=False), own, work)  # nobody is welcomed out there
         inside = await entrance.let_in(tx, room, event)
-        if inside and isinstance(event, MessageEvent):
-            return await message.on_message(tx, self._parts, inside, entrance.without_code(event), work)
+        came = event.written if isinstance(event, EditEvent) else event
+        if inside and isinstance(came, MessageEvent):
+            return await message.on_message(tx, self._parts, inside, entrance.without_code(came), work)
         await work.done(tx, "refused", "private")
         return None
 

@@ -62,6 +62,48 @@ async def test_a_code_opens_once(
         await until(telegram_server, ann, "You said: And coffee?")
 
 
+async def test_a_code_that_was_mistyped_is_mended_by_an_edit(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    async with private(database_url, model, telegram_server) as gateway:
+        async with gateway.store.begin() as tx:
+            await webchat.add_invitation(tx, hashlib.sha256(CODE.encode()).digest(), 7, "test")
+        said = ann.say(CODE[:-1])
+        await until(telegram_server, ann, "I don't know this code")
+        ann.edit(said, CODE)
+        await until(telegram_server, ann, "the code fits")
+        ann.say("What is tea?")
+        await until(telegram_server, ann, "You said: What is tea?")
+
+
+async def test_who_stays_outside_has_what_was_noted_of_them_forgotten(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    async with private(database_url, model, telegram_server) as gateway:
+        ann.say("let me in")
+        await until(telegram_server, ann, PRIVATE)
+        ann.say("/forget")
+        asked = await until(telegram_server, ann, "What shall I forget?")
+        ann.press(asked, "Everything")  # type: ignore[arg-type]
+        await until(telegram_server, ann, "Your receipt")
+        assert await gateway.rows("select 1 from accounts") == []
+        assert not model.calls
+
+
+async def test_who_stays_outside_presses_nothing_else(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    ann = telegram_server.user("Ann")
+    async with private(database_url, model, telegram_server) as gateway:
+        ann.say("hello")
+        notice = await until(telegram_server, ann, PRIVATE)
+        ann.press_data(notice, "s:memory:on")  # type: ignore[attr-defined]
+        await wa.settled(gateway, beyond=1)
+        assert await gateway.rows("select 1 from consent_events") == []
+
+
 async def test_who_is_allowed_by_name_needs_no_code(
     database_url: str, model: ModelServer, telegram_server: TelegramServer
 ) -> None:
