@@ -131,3 +131,35 @@ async def test_on_whatsapp_the_number_is_the_name(
         await wa.until(ben, PRIVATE)
         assert await wa.count(gateway, "turns") == 1
         await twilio_server.hang_up()
+
+
+async def test_who_stays_outside_chooses_in_words_what_is_forgotten(
+    database_url: str, model: ModelServer, twilio_server: TwilioServer
+) -> None:
+    ben = twilio_server.person()
+    async with road(database_url, model.url, **wa.settings(twilio_server), private_bots=True) as gateway:
+        wa.connect(twilio_server, gateway)
+        await ben.say("hello")
+        await wa.until(ben, PRIVATE)
+        await ben.say("/forget")
+        offered = await wa.until(ben, "What shall I forget?")
+        (everything,) = [line for line in offered.body.splitlines() if line.endswith("Everything")]
+        await ben.say(everything.split()[0])
+        await wa.until(ben, "Your receipt")
+        assert await wa.count(gateway, "accounts") == 0
+        await twilio_server.hang_up()
+
+
+async def test_a_code_that_two_send_at_once_lets_one_in(
+    database_url: str, model: ModelServer, telegram_server: TelegramServer
+) -> None:
+    people = [telegram_server.user(f"Person {number}") for number in range(6)]
+    async with private(database_url, model, telegram_server) as gateway:
+        async with gateway.store.begin() as tx:
+            await webchat.add_invitation(tx, hashlib.sha256(CODE.encode()).digest(), 7, "test")
+        for person in people:
+            person.say(CODE)
+        await wa.settled(gateway, beyond=len(people) - 1)
+        inside = [person for person in people if any("the code fits" in text for text in shown(person))]
+        outside = [person for person in people if any("used before" in text for text in shown(person))]
+    assert (len(inside), len(outside)) == (1, 5)
